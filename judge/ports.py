@@ -1,0 +1,289 @@
+"""The seams of the server: what the rules ask of a store and of a queue.
+
+Implementations: `leaderboard.store.SqlStore` (SQLite, PostgreSQL) and `judge.queue.RqQueue`
+(embedded Valkey, any Redis by URL). Every promise below is tested against each of them.
+All methods may be called from any thread. Times come in as arguments: no implementation reads a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from judge.model import (
+    Case,
+    Contest,
+    Job,
+    JobState,
+    Mode,
+    Outcome,
+    Problem,
+    Progress,
+    Refusal,
+    Role,
+    SourceFile,
+    Submission,
+)
+
+Clock = Callable[[], datetime]
+"""Gives the current time, aware, UTC. The server's is the only clock that counts."""
+
+
+class StoreError(Exception):
+    """The store failed: our fault, never a contestant's."""
+
+
+class QueueError(Exception):
+    """The queue could not be reached; the sweeper will ring again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whom a token speaks for. Runner tokens have a device and no user."""
+
+    token_id: int
+    role: Role
+    label: str
+    user_id: int | None = None
+    user: str = ""
+    team_id: int | None = None
+    team: str = ""
+    device: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRecord:
+    """A token without its secret."""
+
+    id: int
+    role: Role
+    label: str
+    device: str | None
+    user_id: int | None
+    created_at: datetime
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewSubmission:
+    """A checked submission on its way into the store, with its one job."""
+
+    user_id: int
+    team_id: int
+    problem_id: str
+    problem_version: int
+    device: str
+    mode: Mode
+    main: str
+    digest: str
+    files: tuple[SourceFile, ...]
+    received_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """A submission with the state of its job: one row of history, status and queue views.
+
+    version: grows by at least one with every change of this record.
+    """
+
+    submission: Submission
+    team: str
+    author: str
+    file_names: tuple[str, ...]
+    job_id: int
+    device: str
+    mode: Mode
+    state: JobState
+    attempt: int
+    version: int
+    held: bool
+    charged: bool
+    progress: Progress | None
+    runner: str | None
+    lease_until: datetime | None
+    last_heard_at: datetime | None
+    finished_at: datetime | None
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One appended line of the history. subject: ids by noun, such as {"submission": 7, "job": 7}."""
+
+    seq: int
+    at: datetime
+    kind: str
+    subject: Mapping[str, int]
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatReply:
+    """stop: this attempt is no longer the runner's."""
+
+    stop: bool
+
+
+class Store(Protocol):
+    """All that must survive. History is appended as events; rows are its current fold.
+
+    A method that returns `X | Refusal` has changed nothing when it returns a Refusal.
+    """
+
+    # --- people
+    def register(
+        self, name: str, invite_hash: bytes | None, token_hash: bytes, now: datetime
+    ) -> Identity | Refusal:
+        """Make a user (and their team, or join the invite's team) and their first token.
+
+        invite_hash: SHA-256 of the code, or None where the contest needs none. A code works once.
+        Refuses: invite_unknown, invite_used, name_taken, team_full (team size is the intake's rule).
+        """
+
+    def add_invites(self, hashes: Sequence[bytes], team: str | None, now: datetime) -> None: ...
+
+    def add_token(
+        self,
+        token_hash: bytes,
+        role: Role,
+        label: str,
+        now: datetime,
+        user_id: int | None = None,
+        device: str | None = None,
+    ) -> TokenRecord: ...
+
+    def identify(self, token_hash: bytes) -> Identity | None:
+        """Whom the token speaks for; None if unknown or revoked. Must be fast: every request asks."""
+
+    def tokens(self, user_id: int | None) -> tuple[TokenRecord, ...]:
+        """Tokens of one user, or all for None."""
+
+    def revoke_token(self, token_id: int, now: datetime) -> bool: ...
+
+    # --- problems
+    def open_problem(
+        self, problem: Problem, secret: Sequence[Case], now: datetime
+    ) -> tuple[Case, ...] | Refusal:
+        """Record a problem version as open, with its secret cases; idempotent.
+
+        Returns the secret cases that stand (those stored first, if it was open already).
+        Refuses with problem_changed where the same id and version is open under another digest.
+        """
+
+    def secret_cases(self, problem_id: str, version: int) -> tuple[Case, ...]: ...
+
+    # --- submissions and jobs
+    def add_submission(
+        self, new: NewSubmission, quota: tuple[int, int] | None
+    ) -> JobRecord | Refusal:
+        """Store files, submission, job (queued) and its event in one durable transaction.
+
+        quota: (count, per_s) for this team and mode, or None. Jobs that are charged, or pending and not
+        cancelled, count if received within `per_s` before `new.received_at`. Checked atomically.
+        Refuses: quota_exceeded (429, says when the next slot frees).
+        """
+
+    def record(self, submission_id: int) -> JobRecord | None: ...
+
+    def record_of_job(self, job_id: int) -> JobRecord | None: ...
+
+    def files(self, submission_id: int) -> tuple[SourceFile, ...]: ...
+
+    def history(
+        self, team_id: int | None, problem_id: str | None, before: int | None, limit: int
+    ) -> tuple[JobRecord, ...]:
+        """Newest first, ids below `before`; None means all."""
+
+    def unfinished(self, device: str | None = None) -> tuple[JobRecord, ...]:
+        """Queued and running jobs, by id."""
+
+    def claim(
+        self, job_id: int, runner: str, now: datetime, lease_until: datetime
+    ) -> JobRecord | Refusal:
+        """Give a queued job, or one whose lease ran out, to a runner: attempt + 1.
+
+        Refuses: job_unknown, job_final, job_leased (someone else's lease lives), team_busy (another job
+        of the team runs), attempts_used_up (it is ended as judge error and held).
+        """
+
+    def heartbeat(
+        self,
+        job_id: int,
+        attempt: int,
+        progress: Progress,
+        loaded: bool,
+        now: datetime,
+        lease_until: datetime,
+    ) -> HeartbeatReply:
+        """Renew the lease of the current attempt; `loaded` charges the quota once per job."""
+
+    def finish(self, job_id: int, attempt: int, outcome: Outcome, now: datetime) -> JobRecord | Refusal:
+        """Take the outcome of the current attempt; judge errors give quota back.
+
+        A judge error below the attempt limit puts the job back in the queue instead of ending it.
+        Refuses: job_unknown, stale_attempt, job_final. A refused outcome is kept as an event.
+        """
+
+    def release_lost(self, now: datetime) -> tuple[int, ...]:
+        """Put jobs whose lease ran out back in the queue (or end them, attempts used up); their ids."""
+
+    def cancel(self, submission_id: int, now: datetime) -> JobRecord | Refusal:
+        """Cancel a queued or running job. Refuses: job_final."""
+
+    # --- history
+    def append(
+        self, kind: str, subject: Mapping[str, int], body: Mapping[str, Any], now: datetime
+    ) -> Event: ...
+
+    def events(
+        self, kinds: Sequence[str] | None, after: int, limit: int, until: datetime | None = None
+    ) -> tuple[Event, ...]:
+        """In order of seq, those above `after`, not later than `until`."""
+
+    def finished(self, problem_id: str, device: str, mode: Mode) -> tuple[JobRecord, ...]:
+        """Done jobs of a board's problem, device and mode, by submission id; raw logs left out."""
+
+    # --- keeping
+    def backup(self, path: str) -> int:
+        """Write a consistent copy to a new file; its size in bytes."""
+
+    def close(self) -> None: ...
+
+
+class Queue(Protocol):
+    """A doorbell: it holds job ids, never the truth. Ringing twice for one job is harmless."""
+
+    def ring(self, job_ids: Mapping[int, tuple[str, Mode]]) -> None:
+        """Ring for jobs: id to (device, mode). Raises QueueError if the queue cannot be reached."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OpenContest:
+    """What the server knows beside the store: the contest, its problems and their public files."""
+
+    contest: Contest
+    problems: Mapping[str, Problem]
+
+
+def job_of(record: JobRecord, problem: Problem, key: bytes, files: tuple[SourceFile, ...],
+           cases: tuple[Case, ...]) -> Job:
+    """The job a runner is handed for the record's current attempt."""
+    return Job(
+        id=record.job_id,
+        submission_id=record.submission.id,
+        problem_id=problem.id,
+        problem_digest=problem.digest,
+        device=record.device,
+        mode=record.mode,
+        attempt=record.attempt,
+        key=key,
+        main=record.submission.main,
+        files=files,
+        cases=cases,
+    )
