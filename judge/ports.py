@@ -136,12 +136,18 @@ class Store(Protocol):
 
     # --- people
     def register(
-        self, name: str, invite_hash: bytes | None, token_hash: bytes, now: datetime
+        self,
+        name: str,
+        invite_hash: bytes | None,
+        token_hash: bytes,
+        now: datetime,
+        team_size: int | None = None,
     ) -> Identity | Refusal:
         """Make a user (and their team, or join the invite's team) and their first token.
 
         invite_hash: SHA-256 of the code, or None where the contest needs none. A code works once.
-        Refuses: invite_unknown, invite_used, name_taken, team_full (team size is the intake's rule).
+        team_size: the most members the invite's team may have; None for no limit.
+        Refuses: invite_unknown, invite_used, name_taken, team_full.
         """
 
     def add_invites(self, hashes: Sequence[bytes], team: str | None, now: datetime) -> None: ...
@@ -196,7 +202,7 @@ class Store(Protocol):
     def history(
         self, team_id: int | None, problem_id: str | None, before: int | None, limit: int
     ) -> tuple[JobRecord, ...]:
-        """Newest first, ids below `before`; None means all."""
+        """Newest first, ids below `before`; None means all. Raw logs left out."""
 
     def unfinished(self, device: str | None = None) -> tuple[JobRecord, ...]:
         """Queued and running jobs, by id."""
@@ -222,8 +228,9 @@ class Store(Protocol):
         """Renew the lease of the current attempt; `loaded` charges the quota once per job."""
 
     def finish(self, job_id: int, attempt: int, outcome: Outcome, now: datetime) -> JobRecord | Refusal:
-        """Take the outcome of the current attempt; judge errors give quota back.
+        """Take the outcome of the current attempt.
 
+        A final judge error gives the quota back; any other verdict charges it, if it is not yet.
         A judge error below the attempt limit puts the job back in the queue instead of ending it.
         Refuses: job_unknown, stale_attempt, job_final. A refused outcome is kept as an event.
         """
@@ -248,6 +255,12 @@ class Store(Protocol):
         """Done jobs of a board's problem, device and mode, by submission id; raw logs left out."""
 
     # --- keeping
+    def on_change(self, callback: Callable[[int], None]) -> None:
+        """Have `callback` called with the submission's id after each change of its record.
+
+        Called after commit, on the thread that asked for the change: it must be quick and not raise.
+        """
+
     def backup(self, path: str) -> int:
         """Write a consistent copy to a new file; its size in bytes."""
 
