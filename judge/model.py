@@ -127,6 +127,7 @@ class Problem:
 
     digest: SHA-256 (hex) over every file of the folder that the judge uses.
     languages: file endings a submission's main file may have, such as `.py` and `.cpp`.
+    output_in_data: whether the judge's output tensors are the last elements of a kernel's `data`.
     """
 
     id: str
@@ -139,6 +140,7 @@ class Problem:
     limits: Limits
     devices: tuple[str, ...]
     languages: tuple[str, ...]
+    output_in_data: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,7 @@ class SourceFile:
 class Submission:
     """Who handed in what, for which problem, and when the server received it.
 
-    digest: SHA-256 (hex) of the files (see `judge.intake.digest_of_files`).
+    digest: SHA-256 (hex) of the files (see `judge.archive.digest_of_files`).
     main: name of the file that is loaded or compiled.
     """
 
@@ -282,6 +284,10 @@ class Outcome:
 
     message: one sentence for the author. log: head and tail of build output and of what the box
     printed, bounded. environment: what it ran on, plain strings. isolation: `full` or `reduced`.
+
+    Promise of whoever makes an Outcome: `message` and `log` hold no word that stems from a secret
+    case: no name, shape or exception of one, and nothing printed while one was run. Such text stands
+    in that case's `CaseResult.message` alone, so that `judge.rules.disclose` can withhold it.
     """
 
     job_id: int
