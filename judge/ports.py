@@ -227,7 +227,9 @@ class Store(Protocol):
     ) -> HeartbeatReply:
         """Renew the lease of the current attempt; `loaded` charges the quota once per job."""
 
-    def finish(self, job_id: int, attempt: int, outcome: Outcome, now: datetime) -> JobRecord | Refusal:
+    def finish(
+        self, job_id: int, attempt: int, outcome: Outcome, now: datetime
+    ) -> JobRecord | Refusal:
         """Take the outcome of the current attempt.
 
         A final judge error gives the quota back; any other verdict charges it, if it is not yet.
@@ -284,8 +286,13 @@ class OpenContest:
     problems: Mapping[str, Problem]
 
 
-def job_of(record: JobRecord, problem: Problem, key: bytes, files: tuple[SourceFile, ...],
-           cases: tuple[Case, ...]) -> Job:
+def job_of(
+    record: JobRecord,
+    problem: Problem,
+    key: bytes,
+    files: tuple[SourceFile, ...],
+    cases: tuple[Case, ...],
+) -> Job:
     """The job a runner is handed for the record's current attempt."""
     return Job(
         id=record.job_id,

@@ -1,0 +1,96 @@
+"""What travels over HTTP: the bodies of the API, and their way to and from the nouns.
+
+Every body forbids unknown fields. Binary content is base64. Times are ISO 8601 with offset.
+"""
+
+from judge.wire.admin import (
+    BackupBody,
+    EventBody,
+    IntakeBody,
+    NewAnnouncementBody,
+)
+from judge.wire.base import (
+    MAX_LOG_CHARS,
+    Body,
+    ErrorBody,
+)
+from judge.wire.boards import (
+    BoardBody,
+    BoardRefBody,
+    EntryBody,
+)
+from judge.wire.contest import (
+    AnnouncementBody,
+    CaseBody,
+    ContestBody,
+    ProblemBody,
+    QuotaBody,
+)
+from judge.wire.outcome import (
+    CaseResultBody,
+    DifferenceBody,
+    MeasurementBody,
+    OutcomeBody,
+)
+from judge.wire.people import (
+    InviteCodesBody,
+    InvitesBody,
+    NewTokenBody,
+    RegisterBody,
+    TokenBody,
+    TokenInfoBody,
+    WhoamiBody,
+)
+from judge.wire.runner import (
+    AckBody,
+    ClaimBody,
+    HeartbeatBody,
+    HeartbeatReplyBody,
+    LeaseBody,
+    SourceFileBody,
+)
+from judge.wire.submissions import (
+    ProgressBody,
+    ReceiptBody,
+    SubmissionBody,
+    SubmissionListBody,
+)
+
+__all__ = [
+    "MAX_LOG_CHARS",
+    "AckBody",
+    "AnnouncementBody",
+    "BackupBody",
+    "BoardBody",
+    "BoardRefBody",
+    "Body",
+    "CaseBody",
+    "CaseResultBody",
+    "ClaimBody",
+    "ContestBody",
+    "DifferenceBody",
+    "EntryBody",
+    "ErrorBody",
+    "EventBody",
+    "HeartbeatBody",
+    "HeartbeatReplyBody",
+    "IntakeBody",
+    "InviteCodesBody",
+    "InvitesBody",
+    "LeaseBody",
+    "MeasurementBody",
+    "NewAnnouncementBody",
+    "NewTokenBody",
+    "OutcomeBody",
+    "ProblemBody",
+    "ProgressBody",
+    "QuotaBody",
+    "ReceiptBody",
+    "RegisterBody",
+    "SourceFileBody",
+    "SubmissionBody",
+    "SubmissionListBody",
+    "TokenBody",
+    "TokenInfoBody",
+    "WhoamiBody",
+]

@@ -1,0 +1,82 @@
+"""Bodies about submissions: receipt, progress, status."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from judge.model import JobState, Mode, Verdict
+from judge.wire.base import Body
+from judge.wire.outcome import OutcomeBody
+
+
+class ReceiptBody(Body):
+    """Proof of receipt, signed with the server's Ed25519 key before any work starts.
+
+    signature: base64 over the canonical JSON of the other fields (`judge.receipts.canonical`).
+    """
+
+    submission_id: int
+    job_id: int
+    team_id: int
+    problem: str
+    device: str
+    mode: Mode
+    sha256: str
+    received_at: datetime
+    key_id: str
+    signature: str
+
+
+class ProgressBody(Body):
+    """How far a running job is."""
+
+    stage: Annotated[str, StringConstraints(max_length=32)]
+    done: Annotated[int, Field(ge=0)] = 0
+    total: Annotated[int, Field(ge=0)] = 0
+
+
+class SubmissionBody(Body):
+    """Everything the asking person may know of one submission.
+
+    place: 1 means next in the queue of its device; None once it runs. eta_s: rough seconds until a
+    verdict. version: grows with every change; give it to the wait and event routes.
+    geomean_ns: geometric mean of the net medians over all timing cases, secret ones included.
+    medians_ns: net median per visible timing case.
+    """
+
+    id: int
+    job_id: int
+    version: int
+    team: str
+    author: str
+    problem: str
+    problem_version: int
+    device: str
+    mode: Mode
+    main: str
+    files: list[str]
+    sha256: str
+    received_at: datetime
+    state: JobState
+    attempt: int
+    held: bool
+    progress: ProgressBody | None
+    place: int | None
+    eta_s: float | None
+    runner: str | None
+    last_heard_at: datetime | None
+    finished_at: datetime | None
+    verdict: Verdict | None
+    outcome: OutcomeBody | None
+    geomean_ns: float | None
+    medians_ns: dict[str, float]
+
+
+class SubmissionListBody(Body):
+    """Newest first. `next_before`: give it as `before` for the following page."""
+
+    submissions: list[SubmissionBody]
+    next_before: int | None
