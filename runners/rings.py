@@ -15,11 +15,11 @@ from types import FrameType
 from typing import Any
 
 import redis
+from rq.exceptions import StopRequested
 from rq.job import Job as RqJob
 from rq.serializers import JSONSerializer
 from rq.timeouts import BaseDeathPenalty
 from rq.worker import SimpleWorker, WorkerStatus
-from rq.worker.base import StopRequested
 
 from judge.model import Mode
 from judge.queue import FUNCTION, connect, queue_name

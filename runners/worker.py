@@ -29,12 +29,12 @@ CLAIM_PATIENCE_S = 30.0
 """A claim not answered by then is dropped: the server rings again for every job without a lease."""
 
 OUTCOME_PATIENCE_S = 600.0
-"""How long past the lease's end an outcome is still offered. While the server is down nobody else can
-have claimed the job, and it refuses a stale attempt by itself."""
+"""How long past the lease's end an outcome is still offered. While the server is down nobody else
+can have claimed the job, and it refuses a stale attempt by itself."""
 
 CEILING_MARGIN_S = 60.0
 FINISH_S = 5.0
-"""At a shutdown a job has this long to end by itself; then it is given up, and its lease runs out."""
+"""At a shutdown a job has this long to end by itself; then it is given up: its lease runs out."""
 
 Problems = Callable[[], Mapping[str, Problem]]
 """Reads the problem folders, as they are now."""
@@ -70,7 +70,7 @@ class Worker:
         self._server.close()
 
     def answer(self, job_id: int) -> None:
-        """Judge the job if the server gives it to this runner. Never raises: a ring is only a hint."""
+        """Judge the job if the server gives it to this runner. Never raises."""
         try:
             self._answer(job_id)
         except Exception:
@@ -133,7 +133,7 @@ class Worker:
         return self._evaluator.evaluate(job, ceiling_s(problem.limits), heart.tell, should_stop)
 
     def _problem_of(self, job: Job) -> Problem | None:
-        """The problem of the lease, if the folder here is the same; reads the folders again if not."""
+        """The problem of the lease if the folder here is the same; reads them again if not."""
         for read_again in (False, True):
             if read_again:
                 self._problems = self._read_problems()
