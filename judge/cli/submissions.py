@@ -1,0 +1,266 @@
+"""Handing in and following up: submit, status, history, show, cancel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.status import Status
+
+from judge.cli.folder import note_for, read_submission
+from judge.cli.login import Json, Server, Token, connect
+from judge.cli.problems import chosen_problem
+from judge.cli.render import (
+    case_table,
+    closing_lines,
+    fault_lines,
+    heading,
+    history_table,
+    log_lines,
+    receipt_line,
+    stage_line,
+    styled,
+)
+from judge.cli.talk import (
+    Exit,
+    WrongUse,
+    answer,
+    console,
+    exit_of,
+    json_of,
+    new_file,
+    print_bytes,
+    print_json,
+    say,
+    show,
+)
+from judge.client import JudgeClient, Target
+from judge.model import JobState, Mode
+from judge.text import plain
+from judge.wire import ProblemBody, SubmissionBody
+
+Id = Annotated[int, typer.Argument(metavar="ID", min=1)]
+
+commands = typer.Typer()
+
+
+def follow(client: JudgeClient, submission_id: int, label: str = "") -> SubmissionBody:
+    """Watch a submission to its end and tell its stages on stderr.
+
+    On a terminal one line changes in place; elsewhere each new stage is a line of its own.
+    """
+    out = console(to_stderr=True)
+    prefix = f"{label}: " if label else ""
+    last = ""
+    body: SubmissionBody | None = None
+    if out.is_terminal:
+        with Status(f"{prefix}waiting", console=out) as status:
+
+            def lost(reason: str) -> None:
+                status.update(plain(f"{prefix}{reason} Trying again ..."))
+
+            for body in client.watch(submission_id, on_trouble=lost):
+                status.update(plain(prefix + stage_line(body)))
+    else:
+
+        def tell(line: str) -> None:
+            nonlocal last
+            if line != last:
+                say(prefix + line)
+            last = line
+
+        for body in client.watch(
+            submission_id, on_trouble=lambda why: tell(f"{why} Trying again.")
+        ):
+            if body.state not in (JobState.DONE, JobState.CANCELLED):
+                tell(stage_line(body, with_eta=False))
+    assert body is not None, "watch yields at least once"
+    return body
+
+
+def report(body: SubmissionBody) -> None:
+    """The whole verdict on stdout: word, message, per-case table, faults, score, log."""
+    if body.verdict is None:
+        answer(stage_line(body))
+        return
+    answer(body.verdict.value, style=f"bold {styled(body.verdict).style}")
+    if body.outcome is not None and body.outcome.message:
+        answer(body.outcome.message)
+    cases = case_table(body)
+    if cases is not None:
+        show(cases)
+    if body.outcome is not None:
+        for result in body.outcome.results:
+            for line in fault_lines(result):
+                answer(line)
+    for line in (*closing_lines(body), *log_lines(body)):
+        answer(line)
+
+
+def chosen_device(problem: ProblemBody, device: str | None) -> str:
+    if device is not None:
+        return device
+    if len(problem.devices) != 1:
+        raise WrongUse(f"Which device? Add --device NAME (one of {', '.join(problem.devices)}).")
+    return problem.devices[0]
+
+
+@commands.command()
+def submit(
+    path: Annotated[Path, typer.Argument(metavar="FILE|FOLDER|ZIP", help="What to hand in.")],
+    problem: Annotated[
+        str | None, typer.Option("--problem", metavar="ID", help="What it solves.")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="NAME", help="What it shall run on.")
+    ] = None,
+    mode: Annotated[Mode, typer.Option("--mode", help="What to run it for.")] = Mode.BENCHMARK,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Stay until the verdict.")] = True,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Keep the final body (JSON) in a file."
+        ),
+    ] = None,
+    server: Server = None,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Hand in a kernel and show its verdict with the time of every shape."""
+    if output is not None and output.exists():
+        raise WrongUse(f"{output} exists already and is not overwritten.")
+    files = read_submission(path)
+    note = note_for(path)
+    with connect(server, token) as client:
+        body = chosen_problem(client, problem or (note.problem if note else None))
+        if note is not None and note.problem == body.id and note.version != body.version:
+            say(
+                f"This folder was made for {body.id} v{note.version}, which is now "
+                f"v{body.version}: judge problems show {body.id}",
+                style="yellow",
+            )
+        receipt = client.submit(Target(body.id, chosen_device(body, device), mode), files)
+        if as_json and wait:
+            say(receipt_line(receipt))
+        elif as_json:
+            print_json(receipt)
+        else:
+            answer(receipt_line(receipt))
+        if not wait:
+            if output is not None:
+                new_file(output, json_of(receipt).encode() + b"\n")
+            say(f"Follow it: judge status {receipt.submission_id} --wait")
+            return
+        final = watched(client, receipt.submission_id)
+    if as_json:
+        print_json(final)
+    else:
+        report(final)
+    if output is not None:
+        new_file(output, json_of(final).encode() + b"\n")
+    raise typer.Exit(exit_of(final))
+
+
+def watched(client: JudgeClient, submission_id: int) -> SubmissionBody:
+    try:
+        return follow(client, submission_id)
+    except KeyboardInterrupt:
+        say(f"No longer watching; it goes on. judge status {submission_id}, or judge cancel.")
+        raise typer.Exit(Exit.INTERRUPTED) from None
+
+
+@commands.command()
+def status(
+    submission_id: Id,
+    wait: Annotated[bool, typer.Option("--wait", help="Stay until the verdict.")] = False,
+    server: Server = None,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Say in one line where a submission stands."""
+    with connect(server, token) as client:
+        body = watched(client, submission_id) if wait else client.submission(submission_id)
+    if as_json:
+        print_json(body)
+    else:
+        answer(f"submission {body.id}: {stage_line(body)}")
+    raise typer.Exit(exit_of(body))
+
+
+@commands.command()
+def history(
+    problem: Annotated[str | None, typer.Option("--problem", metavar="ID")] = None,
+    before: Annotated[int | None, typer.Option("--before", metavar="ID", min=1)] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=200)] = 20,
+    everybody: Annotated[bool, typer.Option("--all", help="Everybody's (organizers).")] = False,
+    server: Server = None,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """List your team's submissions, newest first."""
+    with connect(server, token) as client:
+        found = client.submissions(problem, before, limit, everybody)
+    if as_json:
+        print_json(found)
+        return
+    if not found.submissions:
+        answer("no submission yet")
+        return
+    show(history_table(found.submissions, with_authors=everybody))
+    if found.next_before is not None:
+        say(f"Older ones: judge history --before {found.next_before}")
+
+
+@commands.command("show")
+def show_submission(
+    submission_id: Id,
+    source: Annotated[bool, typer.Option("--source", help="Print the files instead.")] = False,
+    file: Annotated[
+        str | None, typer.Option("--file", metavar="NAME", help="Print one file, byte-exact.")
+    ] = None,
+    log: Annotated[bool, typer.Option("--log", help="Print the whole log instead.")] = False,
+    server: Server = None,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Show a submission whole: verdict, cases, times, log; or its files."""
+    if sum((source, file is not None, log, as_json)) > 1:
+        raise WrongUse(
+            "Give one of --source, --file, --log and --json: they contradict each other."
+        )
+    with connect(server, token) as client:
+        if log:
+            print_bytes(client.log(submission_id).encode())
+            return
+        if file is not None:
+            print_bytes(client.source(submission_id, file))
+            return
+        body = client.submission(submission_id)
+        if source:
+            for name in body.files:
+                if len(body.files) > 1:
+                    answer(f"==> {name} <==")
+                print_bytes(client.source(submission_id, name))
+            return
+    if as_json:
+        print_json(body)
+        return
+    answer(heading(body), style="bold")
+    report(body)
+    if body.outcome is not None:
+        for key, value in body.outcome.environment.items():
+            answer(f"{key}: {value}")
+
+
+@commands.command()
+def cancel(
+    submission_id: Id, server: Server = None, token: Token = None, as_json: Json = False
+) -> None:
+    """Take a submission back before its verdict."""
+    with connect(server, token) as client:
+        body = client.cancel(submission_id)
+    if as_json:
+        print_json(body)
+        return
+    answer(f"submission {body.id}: {stage_line(body)}")
