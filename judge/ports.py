@@ -8,7 +8,7 @@ All methods may be called from any thread. Times come in as arguments: no implem
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -280,10 +280,14 @@ class Queue(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OpenContest:
-    """What the server knows beside the store: the contest, its problems and their public files."""
+    """What the server knows beside the store: the contest, its problems and their public files.
+
+    files: for each problem's id the content of its public files by name, such as `statement.md`.
+    """
 
     contest: Contest
     problems: Mapping[str, Problem]
+    files: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
 
 
 def job_of(
