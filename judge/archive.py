@@ -200,7 +200,7 @@ def _fault_of_ending(name: str, languages: Sequence[str]) -> Refusal | None:
     if name == MANIFEST:
         return None
     ending = _ending(name)
-    taken = " and ".join(languages)
+    taken = " or ".join(languages)
     if ending in ARCHIVES:
         detail = f"{quoted(name)} is an archive: hand in the files themselves, or one zip of them."
         return Refusal("nested_archive", detail)

@@ -1,0 +1,135 @@
+"""A problem folder becomes a `Problem`, or a list of what to mend in it.
+
+Only texts are read here: `reference.py` is run by runners alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from judge.declaration import read_problem
+from judge.model import Contest, Problem
+from judge.ports import OpenContest
+from judge.statement import faults_of_statement
+from judge.tables import DeclarationError, read_table
+
+DECLARATION = "problem.toml"
+REFERENCE = "reference.py"
+STATEMENT = "statement.md"
+STARTER = "starter.py"
+NEEDED = (DECLARATION, REFERENCE, STATEMENT, STARTER)
+PUBLIC = (STATEMENT, STARTER)
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemFolder:
+    """A checked problem folder. public_files: names that everybody may download."""
+
+    problem: Problem
+    path: Path
+    public_files: tuple[str, ...]
+
+
+def load_catalog(problems_dir: Path, contest: Contest) -> OpenContest:
+    """The contest with each of its problems, read from the folders of the same names.
+
+    Raises DeclarationError with the faults of all folders.
+    """
+    problems: dict[str, Problem] = {}
+    files: dict[str, Mapping[str, bytes]] = {}
+    faults: list[str] = []
+    for name in contest.problems:
+        try:
+            folder = load_problem(problems_dir / name)
+        except DeclarationError as error:
+            faults += error.faults
+            continue
+        problem = folder.problem
+        if not set(problem.devices) & set(contest.devices):
+            faults.append(
+                f"{folder.path / DECLARATION}: no device of the problem ({', '.join(problem.devices)}) is "
+                f"one of the contest's ({', '.join(contest.devices)}); add one to either"
+            )
+        problems[name] = problem
+        files[name] = {file: (folder.path / file).read_bytes() for file in folder.public_files}
+    if faults:
+        raise DeclarationError(faults)
+    return OpenContest(contest, problems, files)
+
+
+def load_problem(folder: Path) -> ProblemFolder:
+    """Read and check a problem folder.
+
+    Raises DeclarationError with every fault found, each with file, place and remedy.
+    """
+    texts = _texts(folder)
+    top = read_table(texts[DECLARATION], str(folder / DECLARATION))
+    problem = read_problem(top, folder.name, digest_of_folder(folder))
+    top.faults += faults_of_statement(texts[STATEMENT], str(folder / STATEMENT), problem.cases)
+    top.faults += _faults_of_starter(texts[STARTER], str(folder / STARTER))
+    top.settle()
+    return ProblemFolder(problem, folder, PUBLIC)
+
+
+def digest_of_folder(folder: Path) -> str:
+    """SHA-256 (hex) over what the judge uses: the four needed files and every other Python file.
+
+    What lies in `submissions` or `__pycache__`, or below a name that starts with a dot, is left
+    out. Sorted by path; each path (UTF-8, with /) and each content goes in behind its length, 8
+    bytes big-endian.
+    """
+    names = set(NEEDED)
+    for path in folder.rglob("*.py"):
+        steps = path.relative_to(folder).parts
+        outside = {"submissions", "__pycache__"}.intersection(steps)
+        if path.is_file() and not outside and not any(step.startswith(".") for step in steps):
+            names.add("/".join(steps))
+    digest = hashlib.sha256()
+    for name in sorted(names):
+        for part in (name.encode(), (folder / name).read_bytes()):
+            digest.update(len(part).to_bytes(8, "big"))
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def _texts(folder: Path) -> dict[str, str]:
+    """The needed files of a folder. Raises DeclarationError if one is missing or is no text."""
+    if not folder.is_dir():
+        raise DeclarationError([f"{folder}: there is no such folder; make it, or mend its name"])
+    texts: dict[str, str] = {}
+    faults: list[str] = []
+    for name in NEEDED:
+        try:
+            texts[name] = (folder / name).read_bytes().decode("utf-8")
+        except FileNotFoundError:
+            faults.append(f"{folder / name}: there is no such file; a problem needs it, so add it")
+        except UnicodeDecodeError as error:
+            faults.append(
+                f"{folder / name}: is not UTF-8 text (byte {error.start}); save it as UTF-8"
+            )
+    if faults:
+        raise DeclarationError(faults)
+    return texts
+
+
+def _faults_of_starter(text: str, file: str) -> list[str]:
+    """What is wrong with the starter: it must be Python that defines custom_kernel."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        return [
+            f"{file}:{line}: is not Python ({error}); mend it: contestants start from this file"
+        ]
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == "custom_kernel":
+            return []
+        if isinstance(node, ast.Assign) and any(
+            isinstance(target, ast.Name) and target.id == "custom_kernel" for target in node.targets
+        ):
+            return []
+    return [f"{file}: does not define custom_kernel; add def custom_kernel(data): at its top level"]

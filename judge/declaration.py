@@ -1,0 +1,229 @@
+"""`problem.toml` becomes a `Problem`; its secret cases are drawn from their choices."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+
+from judge.model import Case, Limits, Problem, SecretCases, Stage, Tolerance, Value
+from judge.paths import fault_of_name
+from judge.tables import Table
+
+LANGUAGES = (".py", ".cpp", ".cu", ".hip")
+SECRET_PREFIX = "secret-"
+MOST_COMBINATIONS = 1_000_000
+LEAST_S_PER_CALL = 0.001
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+def read_problem(top: Table, folder_name: str, digest: str) -> Problem:
+    """The declared problem, with stand-ins wherever a fault was noted in `top`.
+
+    folder_name: what its id must be. digest: of the folder's files.
+    """
+    name = top.text("id", folder_name)
+    if name and (name != folder_name or not _NAME.fullmatch(name)):
+        top.fault(
+            "id",
+            f'must be the name of its folder, "{folder_name}", in small letters, digits, . _ and -',
+            "rename either",
+        )
+    title = top.text("title", "Top-K router")
+    version = top.whole("version")
+    devices = top.texts("devices", "cpu")
+    languages = top.texts("languages", ".py")
+    for language in languages:
+        if language not in LANGUAGES:
+            what = f'holds "{language}", which no runner can load'
+            top.fault("languages", what, f"use {', '.join(LANGUAGES)}")
+    problem = Problem(
+        id=name,
+        title=title,
+        version=version,
+        digest=digest,
+        cases=_cases(top),
+        secret_cases=tuple(_secret(table) for table in top.tables("secret")),
+        tolerances=_tolerances(top.table("tolerances")),
+        limits=_limits(top.table("limits")),
+        devices=devices,
+        languages=languages,
+        output_in_data=top.flag("output_in_data", default=False),
+    )
+    top.refuse_unknown()
+    _check_types(top, problem)
+    if not top.faults:
+        _check_load(top, problem)
+        try:
+            draw_secret_cases(problem, b"any key: only whether there are enough")
+        except ValueError as error:
+            top.note(f"[[secret]]: {error}", "add choices, or lower a count")
+    return problem
+
+
+def _cases(top: Table) -> tuple[Case, ...]:
+    cases: list[Case] = []
+    for table in top.tables("cases"):
+        name = table.text("name", "t4096-e384")
+        table.place = f'[[cases]] "{name}"' if name else table.place
+        if name and (not _NAME.fullmatch(name) or fault_of_name(name)):
+            table.fault("name", "may hold small letters, digits, . _ and - only", "rename it")
+        if name.startswith(SECRET_PREFIX):
+            table.fault("name", f'must not start with "{SECRET_PREFIX}"', "rename it")
+        if any(case.name == name for case in cases):
+            table.fault("name", "is the name of an earlier case too", "rename one of them")
+        stage = Stage(table.choice("stage", list(Stage)))
+        chain = table.whole("chain", default=1)
+        if chain > 1 and stage is not Stage.TIMING:
+            table.fault("chain", "is for timing cases only", "remove it")
+        cases.append(
+            Case(
+                name=name,
+                stage=stage,
+                values=table.scalars("values"),
+                calls=table.whole("calls", default=1),
+                chain=chain,
+                cold=table.flag("cold", default=False),
+            )
+        )
+        table.refuse_unknown()
+    for stage in Stage:
+        if not any(case.stage is stage for case in cases):
+            top.note(f"no case has stage {stage}", f'add a [[cases]] with stage = "{stage}"')
+    return tuple(cases)
+
+
+def _secret(table: Table) -> SecretCases:
+    secret = SecretCases(
+        stage=Stage(table.choice("stage", list(Stage))),
+        count=table.whole("count", example=4),
+        calls=table.whole("calls", default=1),
+        choices=table.choices("choices"),
+    )
+    size = math.prod(len(values) for values in secret.choices.values())
+    if size > MOST_COMBINATIONS:
+        what = f"allows {size:,} combinations, over {MOST_COMBINATIONS:,}"
+        table.fault("choices", what, "leave some out")
+    table.refuse_unknown()
+    return secret
+
+
+def _tolerances(table: Table) -> dict[str, Tolerance]:
+    found: dict[str, Tolerance] = {}
+    for name in table.values:
+        tolerance = table.table(name)
+        value = tolerance.positive("value", example=1e-6)
+        found[name] = Tolerance(value, tolerance.text("reason", "fp32 rounding of the sum"))
+        tolerance.refuse_unknown()
+    return found
+
+
+def _limits(table: Table) -> Limits:
+    values: dict[str, int | float] = {}
+    for limit in fields(Limits):
+        default = limit.default
+        if isinstance(default, int):
+            values[limit.name] = table.whole(limit.name, default=default, example=default)
+        elif isinstance(default, float):
+            values[limit.name] = table.positive(limit.name, default=default, example=default)
+    table.refuse_unknown()
+    limits = Limits(**values)  # type: ignore[arg-type]
+    stages_s = limits.build_s + limits.load_s + limits.call_s
+    if stages_s > limits.job_s:
+        table.fault(
+            "job_s",
+            f"is {limits.job_s:g}, less than build_s + load_s + call_s = {stages_s:g}, so a stage could "
+            "never use its limit",
+            f"write job_s = {math.ceil(stages_s)} or more, or lower a stage",
+        )
+    return limits
+
+
+def _check_types(top: Table, problem: Problem) -> None:
+    """A value's name has one type everywhere: 1 here and 1.0 there is a slip of the pen."""
+    types: dict[str, type] = {}
+    for place, values in _named_values(problem):
+        for name, value in values:
+            expected = types.setdefault(name, type(value))
+            if type(value) is not expected:
+                top.note(
+                    f'{place}: "{name}" is {_TYPE_WORDS[type(value)]} here and '
+                    f"{_TYPE_WORDS[expected]} in an earlier case",
+                    "write it in one way (a number with a point is not a whole number)",
+                )
+
+
+_TYPE_WORDS: Mapping[type, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number with a point",
+    str: "a text",
+}
+
+
+def _named_values(problem: Problem) -> Iterable[tuple[str, Sequence[tuple[str, Value]]]]:
+    for case in problem.cases:
+        yield f'[[cases]] "{case.name}"', list(case.values.items())
+    for number, group in enumerate(problem.secret_cases, start=1):
+        pairs = [(name, value) for name, values in group.choices.items() for value in values]
+        yield f"[[secret]] {number}", pairs
+
+
+def _check_load(top: Table, problem: Problem) -> None:
+    """The calls of a whole job must be possible in the time that building and loading leave."""
+    calls = sum(case.calls * case.chain for case in problem.cases)
+    calls += sum(group.calls * group.count for group in problem.secret_cases)
+    limits = problem.limits
+    left_s = limits.job_s - limits.build_s - limits.load_s
+    if left_s < calls * LEAST_S_PER_CALL:
+        top.note(
+            f"[limits]: a job makes {calls:,} calls, for which job_s leaves {left_s:g} s after build_s "
+            "and load_s, less than a millisecond each",
+            f"write job_s = {math.ceil(limits.job_s - left_s + calls * LEAST_S_PER_CALL)} or more, or "
+            "fewer calls",
+        )
+
+
+def draw_secret_cases(problem: Problem, key: bytes) -> tuple[Case, ...]:
+    """The secret cases of a problem version, drawn from its [[secret]] tables.
+
+    key: random bytes; the same key gives the same cases. No two cases of a stage are equal; a
+    public case is drawn again only where the choices leave nothing else. Raises ValueError where
+    the choices hold fewer cases than are asked for.
+    """
+    source = random.Random(key)
+    public = {(case.stage, _identity(case.values)) for case in problem.cases}
+    drawn: dict[tuple[Stage, frozenset[tuple[str, Value]]], Case] = {}
+    numbers = dict.fromkeys(Stage, 0)
+    for group in problem.secret_cases:
+        size = math.prod(len(values) for values in group.choices.values())
+        # Enough to leave `count` new ones even if every known case is among them.
+        tries = min(size, group.count + len(public) + len(drawn))
+        candidates = [_combination(group, index) for index in source.sample(range(size), tries)]
+        new = [c for c in candidates if (group.stage, _identity(c)) not in drawn]
+        new.sort(key=lambda values: (group.stage, _identity(values)) in public)
+        if len(new) < group.count:
+            raise ValueError(
+                f"the choices hold {len(new)} different {group.stage} cases, {group.count} are asked for"
+            )
+        for values in new[: group.count]:
+            numbers[group.stage] += 1
+            name = f"{SECRET_PREFIX}{group.stage}-{numbers[group.stage]}"
+            case = Case(name, group.stage, values, secret=True, calls=group.calls)
+            drawn[group.stage, _identity(values)] = case
+    return tuple(drawn.values())
+
+
+def _identity(values: Mapping[str, Value]) -> frozenset[tuple[str, Value]]:
+    return frozenset(values.items())
+
+
+def _combination(group: SecretCases, index: int) -> dict[str, Value]:
+    """The index-th element of the product of the choices."""
+    values: dict[str, Value] = {}
+    for name, choices in group.choices.items():
+        index, place = divmod(index, len(choices))
+        values[name] = choices[place]
+    return values

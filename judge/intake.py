@@ -1,0 +1,182 @@
+"""One submission, from what was handed in to a stored job with a signed receipt."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from judge.archive import digest_of_files, unpack
+from judge.model import Contest, Mode, Problem, Refusal, Role
+from judge.ports import Identity, JobRecord, NewSubmission, OpenContest, Store
+from judge.receipts import ReceiptKey, sign
+from judge.text import moment
+from judge.wire import ReceiptBody
+
+INTAKE_EVENT = "intake"
+"""Kind of the event by which an organizer opens or pauses intake; body: {"open", "reason"}."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandedIn:
+    """What a contestant asked for, unchecked, and when it had all arrived.
+
+    uploads: (name, content) pairs, as they came. received_at: by the server's clock.
+    """
+
+    problem: str
+    device: str
+    mode: str
+    uploads: tuple[tuple[str, bytes], ...]
+    received_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeState:
+    """Whether submissions are taken at all; the reason is shown to everybody."""
+
+    open: bool = True
+    reason: str = ""
+
+
+def receive(
+    handed: HandedIn, identity: Identity, open_contest: OpenContest, store: Store, key: ReceiptKey
+) -> tuple[JobRecord, ReceiptBody] | Refusal:
+    """Check, store and confirm a submission. A refused one leaves no trace.
+
+    The receipt is signed after the store has committed and before any work starts.
+    """
+    new = check(handed, identity, open_contest, intake_state(store))
+    if isinstance(new, Refusal):
+        return new
+    quota = open_contest.contest.quotas.get(new.mode)
+    record = store.add_submission(new, (quota.count, quota.per_s) if quota else None)
+    if isinstance(record, Refusal):
+        return record
+    return record, sign(key, record)
+
+
+def intake_state(store: Store) -> IntakeState:
+    """The latest word of the organizers; open if there is none."""
+    state, after = IntakeState(), 0
+    while events := store.events([INTAKE_EVENT], after, 1_000):
+        last = events[-1]
+        state = IntakeState(bool(last.body["open"]), str(last.body["reason"]))
+        after = last.seq
+    return state
+
+
+def check(
+    handed: HandedIn, identity: Identity, open_contest: OpenContest, intake: IntakeState
+) -> NewSubmission | Refusal:
+    """The submission as it may be stored, or the first reason against it. Pure.
+
+    The cheap and general reasons come first: who, whether anything is taken now, for what; then the
+    files.
+    """
+    user_id, team_id = identity.user_id, identity.team_id
+    if identity.role is not Role.CONTESTANT or user_id is None or team_id is None:
+        return Refusal(
+            "not_a_contestant",
+            f"Only contestants hand in, and this token is {_a(identity.role)}'s: log in with a "
+            "contestant's token (`judge login`).",
+            403,
+        )
+    refusal = _closed(open_contest.contest, intake, handed.received_at)
+    if refusal is not None:
+        return refusal
+    problem = _problem(handed.problem, open_contest)
+    if isinstance(problem, Refusal):
+        return problem
+    devices = [name for name in open_contest.contest.devices if name in problem.devices]
+    if handed.device not in devices:
+        return Refusal(
+            "device_unknown", _unknown("device", handed.device, devices, problem.id), 404
+        )
+    if handed.mode not in list(Mode):
+        return Refusal("mode_unknown", _unknown("mode", handed.mode, list(Mode), problem.id))
+    mode = Mode(handed.mode)
+    if mode is Mode.RANKED:
+        return Refusal(
+            "ranked_not_yet",
+            "Ranked runs are not open yet: hand in with --mode benchmark, which checks the kernel on "
+            "public and secret cases and times it for practice.",
+            409,
+        )
+    unpacked = unpack(handed.uploads, problem.languages)
+    if isinstance(unpacked, Refusal):
+        return unpacked
+    return NewSubmission(
+        user_id=user_id,
+        team_id=team_id,
+        problem_id=problem.id,
+        problem_version=problem.version,
+        device=handed.device,
+        mode=mode,
+        main=unpacked.main,
+        digest=digest_of_files(unpacked.files),
+        files=unpacked.files,
+        received_at=handed.received_at,
+    )
+
+
+def _closed(contest: Contest, intake: IntakeState, received_at: datetime) -> Refusal | None:
+    """Why nothing is taken at that moment. A submission counts from when it had all arrived."""
+    if not intake.open:
+        reason = f" ({intake.reason})" if intake.reason else ""
+        return Refusal(
+            "intake_paused",
+            f"The organizers have paused intake{reason}: nothing was stored; hand in again when "
+            "the board says that it is open.",
+            503,
+        )
+    if received_at < contest.opens:
+        return Refusal(
+            "contest_not_open",
+            f"{contest.title} opens at {moment(contest.opens)}, in "
+            f"{_duration(contest.opens - received_at)}: hand in then. Until then `judge check FILE` "
+            "judges on your own machine.",
+            403,
+        )
+    if received_at >= contest.closes:
+        return Refusal(
+            "contest_over",
+            f"{contest.title} closed at {moment(contest.closes)}, "
+            f"{_duration(received_at - contest.closes)} before this arrived: nothing more is taken. "
+            "`judge check FILE` still judges on your own machine.",
+            403,
+        )
+    return None
+
+
+def _problem(name: str, open_contest: OpenContest) -> Problem | Refusal:
+    problem = open_contest.problems.get(name)
+    if problem is None or name not in open_contest.contest.problems:
+        known = list(open_contest.contest.problems)
+        return Refusal("problem_unknown", _unknown("problem", name, known, ""), 404)
+    return problem
+
+
+def _unknown(noun: str, given: str, known: Sequence[str], problem: str) -> str:
+    """The sentence for a word that is not one of those known."""
+    where = f" for {problem}" if problem else " in this contest"
+    near = difflib.get_close_matches(given, known, n=1)
+    hint = f'did you mean "{near[0]}"?' if near else f"take one of: {', '.join(known)}."
+    return f'There is no {noun} "{given[:40]}"{where}: {hint}'
+
+
+def _a(role: Role) -> str:
+    return f"{'an' if role is Role.ORGANIZER else 'a'} {role}"
+
+
+def _duration(span: timedelta) -> str:
+    """A span with its two largest units, such as `2 d 3 h`, or `5 s`."""
+    seconds = max(int(span.total_seconds()), 0)
+    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+    parts = []
+    for name, size in units:
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2]) or "0 s"
