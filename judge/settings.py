@@ -19,7 +19,7 @@ MAX_SOCKET_PATH_BYTES = 107
 ROLE_PREFIXES = ("JUDGE_RUNNER_", "JUDGE_CLIENT_")
 """Variables of the other roles start so; the server neither reads nor questions them."""
 
-OTHER_ROLES = frozenset({"JUDGE_URL", "JUDGE_TOKEN", "JUDGE_CONFIG_DIR"})
+OTHER_ROLES = frozenset({"JUDGE_SERVER_URL", "JUDGE_TOKEN"})
 """Variables of the command line that share the server's prefix."""
 
 
