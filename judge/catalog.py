@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import math
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from judge.declaration import read_problem
-from judge.model import Contest, Problem
+from judge.declaration import SECRET_PREFIX, read_problem
+from judge.model import Case, Contest, Problem, SecretCases, Stage, Value
 from judge.ports import OpenContest
 from judge.statement import faults_of_statement
-from judge.tables import DeclarationError, read_table
+from judge.tables import DeclarationError, Table, read_table
 
 DECLARATION = "problem.toml"
 REFERENCE = "reference.py"
@@ -69,6 +71,8 @@ def load_problem(folder: Path) -> ProblemFolder:
     texts = _texts(folder)
     top = read_table(texts[DECLARATION], str(folder / DECLARATION))
     problem = read_problem(top, folder.name, digest_of_folder(folder))
+    if not top.faults:
+        _check_secret(top, problem)
     top.faults += faults_of_statement(texts[STATEMENT], str(folder / STATEMENT), problem.cases)
     top.faults += _faults_of_starter(texts[STARTER], str(folder / STARTER))
     top.settle()
@@ -94,6 +98,57 @@ def digest_of_folder(folder: Path) -> str:
             digest.update(len(part).to_bytes(8, "big"))
             digest.update(part)
     return digest.hexdigest()
+
+
+def draw_secret_cases(problem: Problem, key: bytes) -> tuple[Case, ...]:
+    """The secret cases of a problem version, drawn from its [[secret]] tables.
+
+    key: random bytes; the same key gives the same cases. No two cases of a stage are equal; a
+    public case is drawn again only where the choices leave nothing else. Raises ValueError where
+    the choices hold fewer cases than are asked for.
+    """
+    source = random.Random(key)
+    public = {(case.stage, _identity(case.values)) for case in problem.cases}
+    drawn: dict[tuple[Stage, frozenset[tuple[str, Value]]], Case] = {}
+    numbers = dict.fromkeys(Stage, 0)
+    for group in problem.secret_cases:
+        size = math.prod(len(values) for values in group.choices.values())
+        # Enough to leave `count` new ones even if every known case is among them.
+        tries = min(size, group.count + len(public) + len(drawn))
+        candidates = [_combination(group, index) for index in source.sample(range(size), tries)]
+        new = [c for c in candidates if (group.stage, _identity(c)) not in drawn]
+        new.sort(key=lambda values: (group.stage, _identity(values)) in public)
+        if len(new) < group.count:
+            raise ValueError(
+                f"the choices hold {len(new)} different {group.stage} cases, {group.count} are asked for"
+            )
+        for values in new[: group.count]:
+            numbers[group.stage] += 1
+            name = f"{SECRET_PREFIX}{group.stage}-{numbers[group.stage]}"
+            case = Case(name, group.stage, values, secret=True, calls=group.calls)
+            drawn[group.stage, _identity(values)] = case
+    return tuple(drawn.values())
+
+
+def _check_secret(top: Table, problem: Problem) -> None:
+    """Whether there are enough secret cases shows with any key."""
+    try:
+        draw_secret_cases(problem, bytes(16))
+    except ValueError as error:
+        top.note(f"[[secret]]: {error}", "add choices, or lower a count")
+
+
+def _identity(values: Mapping[str, Value]) -> frozenset[tuple[str, Value]]:
+    return frozenset(values.items())
+
+
+def _combination(group: SecretCases, index: int) -> dict[str, Value]:
+    """The index-th element of the product of the choices."""
+    values: dict[str, Value] = {}
+    for name, choices in group.choices.items():
+        index, place = divmod(index, len(choices))
+        values[name] = choices[place]
+    return values
 
 
 def _texts(folder: Path) -> dict[str, str]:

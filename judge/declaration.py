@@ -1,9 +1,8 @@
-"""`problem.toml` becomes a `Problem`; its secret cases are drawn from their choices."""
+"""`problem.toml` becomes a `Problem`."""
 
 from __future__ import annotations
 
 import math
-import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -56,10 +55,6 @@ def read_problem(top: Table, folder_name: str, digest: str) -> Problem:
     _check_types(top, problem)
     if not top.faults:
         _check_load(top, problem)
-        try:
-            draw_secret_cases(problem, b"any key: only whether there are enough")
-        except ValueError as error:
-            top.note(f"[[secret]]: {error}", "add choices, or lower a count")
     return problem
 
 
@@ -184,46 +179,3 @@ def _check_load(top: Table, problem: Problem) -> None:
             f"write job_s = {math.ceil(limits.job_s - left_s + calls * LEAST_S_PER_CALL)} or more, or "
             "fewer calls",
         )
-
-
-def draw_secret_cases(problem: Problem, key: bytes) -> tuple[Case, ...]:
-    """The secret cases of a problem version, drawn from its [[secret]] tables.
-
-    key: random bytes; the same key gives the same cases. No two cases of a stage are equal; a
-    public case is drawn again only where the choices leave nothing else. Raises ValueError where
-    the choices hold fewer cases than are asked for.
-    """
-    source = random.Random(key)
-    public = {(case.stage, _identity(case.values)) for case in problem.cases}
-    drawn: dict[tuple[Stage, frozenset[tuple[str, Value]]], Case] = {}
-    numbers = dict.fromkeys(Stage, 0)
-    for group in problem.secret_cases:
-        size = math.prod(len(values) for values in group.choices.values())
-        # Enough to leave `count` new ones even if every known case is among them.
-        tries = min(size, group.count + len(public) + len(drawn))
-        candidates = [_combination(group, index) for index in source.sample(range(size), tries)]
-        new = [c for c in candidates if (group.stage, _identity(c)) not in drawn]
-        new.sort(key=lambda values: (group.stage, _identity(values)) in public)
-        if len(new) < group.count:
-            raise ValueError(
-                f"the choices hold {len(new)} different {group.stage} cases, {group.count} are asked for"
-            )
-        for values in new[: group.count]:
-            numbers[group.stage] += 1
-            name = f"{SECRET_PREFIX}{group.stage}-{numbers[group.stage]}"
-            case = Case(name, group.stage, values, secret=True, calls=group.calls)
-            drawn[group.stage, _identity(values)] = case
-    return tuple(drawn.values())
-
-
-def _identity(values: Mapping[str, Value]) -> frozenset[tuple[str, Value]]:
-    return frozenset(values.items())
-
-
-def _combination(group: SecretCases, index: int) -> dict[str, Value]:
-    """The index-th element of the product of the choices."""
-    values: dict[str, Value] = {}
-    for name, choices in group.choices.items():
-        index, place = divmod(index, len(choices))
-        values[name] = choices[place]
-    return values

@@ -9,13 +9,11 @@ from datetime import datetime, timedelta
 
 from judge.archive import digest_of_files, unpack
 from judge.model import Contest, Mode, Problem, Refusal, Role
+from judge.notices import NoticeBoard, Notices
 from judge.ports import Identity, JobRecord, NewSubmission, OpenContest, Store
 from judge.receipts import ReceiptKey, sign
 from judge.text import moment
 from judge.wire import ReceiptBody
-
-INTAKE_EVENT = "intake"
-"""Kind of the event by which an organizer opens or pauses intake; body: {"open", "reason"}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,42 +31,33 @@ class HandedIn:
 
 
 @dataclass(frozen=True, slots=True)
-class IntakeState:
-    """Whether submissions are taken at all; the reason is shown to everybody."""
+class Intake:
+    """The door that every submission comes in by. May be used from any thread."""
 
-    open: bool = True
-    reason: str = ""
+    opened: OpenContest
+    notices: NoticeBoard
+    store: Store
+    key: ReceiptKey
 
+    def receive(
+        self, handed: HandedIn, identity: Identity
+    ) -> tuple[JobRecord, ReceiptBody] | Refusal:
+        """Check, store and confirm a submission. A refused one leaves no trace.
 
-def receive(
-    handed: HandedIn, identity: Identity, open_contest: OpenContest, store: Store, key: ReceiptKey
-) -> tuple[JobRecord, ReceiptBody] | Refusal:
-    """Check, store and confirm a submission. A refused one leaves no trace.
-
-    The receipt is signed after the store has committed and before any work starts.
-    """
-    new = check(handed, identity, open_contest, intake_state(store))
-    if isinstance(new, Refusal):
-        return new
-    quota = open_contest.contest.quotas.get(new.mode)
-    record = store.add_submission(new, (quota.count, quota.per_s) if quota else None)
-    if isinstance(record, Refusal):
-        return record
-    return record, sign(key, record)
-
-
-def intake_state(store: Store) -> IntakeState:
-    """The latest word of the organizers; open if there is none."""
-    state, after = IntakeState(), 0
-    while events := store.events([INTAKE_EVENT], after, 1_000):
-        last = events[-1]
-        state = IntakeState(bool(last.body["open"]), str(last.body["reason"]))
-        after = last.seq
-    return state
+        The receipt is signed after the store has committed and before any work starts.
+        """
+        new = check(handed, identity, self.opened, self.notices.now)
+        if isinstance(new, Refusal):
+            return new
+        quota = self.opened.contest.quotas.get(new.mode)
+        record = self.store.add_submission(new, (quota.count, quota.per_s) if quota else None)
+        if isinstance(record, Refusal):
+            return record
+        return record, sign(self.key, record)
 
 
 def check(
-    handed: HandedIn, identity: Identity, open_contest: OpenContest, intake: IntakeState
+    handed: HandedIn, identity: Identity, opened: OpenContest, notices: Notices
 ) -> NewSubmission | Refusal:
     """The submission as it may be stored, or the first reason against it. Pure.
 
@@ -83,13 +72,13 @@ def check(
             "contestant's token (`judge login`).",
             403,
         )
-    refusal = _closed(open_contest.contest, intake, handed.received_at)
+    refusal = _closed(opened.contest, notices, handed.received_at)
     if refusal is not None:
         return refusal
-    problem = _problem(handed.problem, open_contest)
+    problem = _problem(handed.problem, opened)
     if isinstance(problem, Refusal):
         return problem
-    devices = [name for name in open_contest.contest.devices if name in problem.devices]
+    devices = [name for name in opened.contest.devices if name in problem.devices]
     if handed.device not in devices:
         return Refusal(
             "device_unknown", _unknown("device", handed.device, devices, problem.id), 404
@@ -121,10 +110,10 @@ def check(
     )
 
 
-def _closed(contest: Contest, intake: IntakeState, received_at: datetime) -> Refusal | None:
+def _closed(contest: Contest, notices: Notices, received_at: datetime) -> Refusal | None:
     """Why nothing is taken at that moment. A submission counts from when it had all arrived."""
-    if not intake.open:
-        reason = f" ({intake.reason})" if intake.reason else ""
+    if not notices.intake_open:
+        reason = f" ({notices.intake_reason})" if notices.intake_reason else ""
         return Refusal(
             "intake_paused",
             f"The organizers have paused intake{reason}: nothing was stored; hand in again when "
@@ -150,10 +139,10 @@ def _closed(contest: Contest, intake: IntakeState, received_at: datetime) -> Ref
     return None
 
 
-def _problem(name: str, open_contest: OpenContest) -> Problem | Refusal:
-    problem = open_contest.problems.get(name)
-    if problem is None or name not in open_contest.contest.problems:
-        known = list(open_contest.contest.problems)
+def _problem(name: str, opened: OpenContest) -> Problem | Refusal:
+    problem = opened.problems.get(name)
+    if problem is None or name not in opened.contest.problems:
+        known = list(opened.contest.problems)
         return Refusal("problem_unknown", _unknown("problem", name, known, ""), 404)
     return problem
 
