@@ -96,6 +96,9 @@ class Box(Protocol):
 
     def alive(self) -> bool: ...
 
+    def output_so_far(self) -> bytes:
+        """What `BoxEnd.output` would hold if the box, which is frozen, had ended now."""
+
     def wait(self, timeout_s: float) -> BoxEnd | None:
         """How it ended, or None if it still lives after the time."""
 
