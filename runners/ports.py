@@ -96,6 +96,12 @@ class Box(Protocol):
 
     def alive(self) -> bool: ...
 
+    def drain(self) -> bool:
+        """Take what it has printed, without waiting; whether that is within `output_bytes`.
+
+        Call it now and then while a call runs, and between calls: a full pipe blocks the box.
+        """
+
     def output_so_far(self) -> bytes:
         """What `BoxEnd.output` would hold if the box, which is frozen, had ended now."""
 

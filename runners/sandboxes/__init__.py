@@ -1,0 +1,1 @@
+"""Boxes: where submitted code runs."""
