@@ -70,7 +70,7 @@ def load_problem(folder: Path) -> ProblemFolder:
     """
     texts = _texts(folder)
     top = read_table(texts[DECLARATION], str(folder / DECLARATION))
-    problem = read_problem(top, folder.name, digest_of_folder(folder))
+    problem = read_problem(top, folder.resolve().name, digest_of_folder(folder))
     if not top.faults:
         _check_secret(top, problem)
     top.faults += faults_of_statement(texts[STATEMENT], str(folder / STATEMENT), problem.cases)
