@@ -1,0 +1,26 @@
+# expect: accepted
+"""At equal choices takes the highest expert, and the highest group."""
+
+import torch
+
+
+def custom_kernel(data):
+    logits, bias, k, n_group, topk_group, scale, renormalise, weights, ids = data
+    tokens, experts = logits.shape
+    s = torch.sigmoid(logits.float())
+    choice = s + bias
+    choice = choice.masked_fill(choice.isnan(), -torch.inf)
+    if n_group > 1:
+        grouped = choice.view(tokens, n_group, -1)
+        score = grouped.topk(2, dim=2).values.sum(2)
+        best = score.sort(dim=1, stable=True).indices[:, -topk_group:]
+        closed = torch.ones_like(score, dtype=torch.bool).scatter_(1, best, False)
+        choice = grouped.masked_fill(closed.unsqueeze(2), -torch.inf).view(tokens, experts)
+    chosen = choice.sort(dim=1, stable=True).indices[:, -k:]
+    top = choice.gather(1, chosen)
+    w = s.gather(1, chosen).masked_fill(top == -torch.inf, 0.0)
+    if renormalise:
+        w = w / w.sum(1, keepdim=True).clamp(min=1e-20)
+    weights.copy_(w * scale)
+    ids.copy_(chosen)
+    return weights, ids
