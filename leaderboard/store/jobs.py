@@ -1,0 +1,183 @@
+"""What happens to a job: decided by `leaderboard.transitions`, written here with its events.
+
+Each operation gives its answer and the ids of the submissions whose records changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Select, bindparam, insert, select, update
+
+from judge.model import JobState, Outcome, Progress, Refusal
+from judge.ports import HeartbeatReply, JobRecord
+from judge.wire import OutcomeBody
+from leaderboard import transitions
+from leaderboard.schema import is_running, jobs, outcomes, to_us
+from leaderboard.store.history import note
+from leaderboard.store.rows import job_row, outcome_row
+from leaderboard.store.submissions import record, record_of_job
+from leaderboard.transitions import Change
+
+T = TypeVar("T")
+Written = tuple[T, tuple[int, ...]]
+
+UNCHANGED: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SignOfLife:
+    """What a heartbeat says, when it came, and until when it renews the lease."""
+
+    attempt: int
+    progress: Progress
+    loaded: bool
+    now: datetime
+    lease_until: datetime
+
+
+_UPDATE_JOB = update(jobs).where(jobs.c.id == bindparam("job"))
+_INSERT_OUTCOME = insert(outcomes)
+
+_OTHERS_RUNNING: Select[Any] = select(jobs.c.id).where(
+    is_running, jobs.c.team_id == bindparam("team"), jobs.c.id != bindparam("job")
+)
+_LOST: Select[Any] = (
+    select(jobs.c.id).where(is_running, jobs.c.lease_us <= bindparam("now_us")).order_by(jobs.c.id)
+)
+
+
+def claim(
+    connection: Connection, job_id: int, runner: str, now: datetime, lease_until: datetime
+) -> Written[JobRecord | Refusal]:
+    old = record_of_job(connection, job_id)
+    if old is None:
+        return _unknown(job_id), UNCHANGED
+    asked = {"team": old.submission.team_id, "job": job_id}
+    team_busy = connection.execute(_OTHERS_RUNNING, asked).first() is not None
+    change = transitions.claim(old, runner, now, lease_until, team_busy)
+    if isinstance(change, Refusal):
+        return change, UNCHANGED
+    new = _write(connection, old, change, now, lease_until)
+    return change.refusal or new, (new.submission.id,)
+
+
+def heartbeat(connection: Connection, job_id: int, sign: SignOfLife) -> Written[HeartbeatReply]:
+    old = record_of_job(connection, job_id)
+    change = None if old is None else transitions.heartbeat(old, sign.attempt, sign.loaded)
+    if old is None or change is None:
+        return HeartbeatReply(stop=True), UNCHANGED
+    new = _write(connection, old, change, sign.now, sign.lease_until, sign.progress)
+    return HeartbeatReply(stop=False), (new.submission.id,)
+
+
+def finish(connection: Connection, outcome: Outcome, now: datetime) -> Written[JobRecord | Refusal]:
+    old = record_of_job(connection, outcome.job_id)
+    if old is None:
+        refusal = _unknown(outcome.job_id)
+        _keep_refused(connection, outcome, refusal, {"job": outcome.job_id}, now)
+        return refusal, UNCHANGED
+    change = transitions.finish(old, outcome)
+    if isinstance(change, Refusal):
+        _keep_refused(connection, outcome, change, _subject(old), now)
+        return change, UNCHANGED
+    new = _write(connection, old, change, now)
+    return new, (new.submission.id,)
+
+
+def lost(connection: Connection, now: datetime) -> tuple[int, ...]:
+    """Ids of the running jobs whose lease ran out."""
+    return tuple(connection.execute(_LOST, {"now_us": to_us(now)}).scalars())
+
+
+def release_lost(connection: Connection, now: datetime) -> Written[tuple[int, ...]]:
+    released = []
+    changed = []
+    for job_id in lost(connection, now):
+        old = record_of_job(connection, job_id)
+        change = None if old is None else transitions.release_lost(old, now)
+        if old is not None and change is not None:
+            _write(connection, old, change, now)
+            released.append(job_id)
+            changed.append(old.submission.id)
+    return tuple(released), tuple(changed)
+
+
+def cancel(
+    connection: Connection, submission_id: int, now: datetime
+) -> Written[JobRecord | Refusal]:
+    old = record(connection, submission_id)
+    if old is None:
+        refusal = Refusal("submission_unknown", f"There is no submission {submission_id}.", 404)
+        return refusal, UNCHANGED
+    change = transitions.cancel(old)
+    if isinstance(change, Refusal):
+        return change, UNCHANGED
+    new = _write(connection, old, change, now)
+    return new, (submission_id,)
+
+
+def _write(
+    connection: Connection,
+    old: JobRecord,
+    change: Change,
+    now: datetime,
+    lease_until: datetime | None = None,
+    progress: Progress | None = None,
+) -> JobRecord:
+    """Append the events, keep the outcome, and set the row to what the events add up to.
+
+    lease_until, progress: of the runner who asks; they end with the attempt.
+    """
+    stand = transitions.stand_after(transitions.stand_of(old), change.happened, now)
+    running = stand.state is JobState.RUNNING
+    new = replace(
+        old,
+        state=stand.state,
+        attempt=stand.attempt,
+        held=stand.held,
+        charged=stand.charged,
+        runner=stand.runner,
+        finished_at=stand.finished_at,
+        version=old.version + 1,
+        lease_until=lease_until if running else None,
+        last_heard_at=now if lease_until is not None and running else old.last_heard_at,
+        progress=progress if running else None,
+        outcome=change.outcome if stand.state is JobState.DONE else None,
+    )
+    for event in change.happened:
+        note(connection, event.kind, _subject(old), event.body, now)
+    if change.outcome is not None:
+        connection.execute(_INSERT_OUTCOME, outcome_row(change.outcome, now))
+    connection.execute(_UPDATE_JOB, {"job": old.job_id, **job_row(new)})
+    return new
+
+
+def _keep_refused(
+    connection: Connection,
+    outcome: Outcome,
+    refusal: Refusal,
+    subject: Mapping[str, int],
+    now: datetime,
+) -> None:
+    body = {
+        "attempt": outcome.attempt,
+        "code": refusal.code,
+        "outcome": OutcomeBody.of(outcome).model_dump(),
+    }
+    note(connection, "job.outcome_refused", subject, body, now)
+
+
+def _subject(record: JobRecord) -> dict[str, int]:
+    return {
+        "submission": record.submission.id,
+        "job": record.job_id,
+        "team": record.submission.team_id,
+    }
+
+
+def _unknown(job_id: int) -> Refusal:
+    return Refusal("job_unknown", f"There is no job {job_id}.", 404)

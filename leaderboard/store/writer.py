@@ -1,0 +1,112 @@
+"""The one thread that writes: it commits whatever waits, up to 256 operations at a time.
+
+Many threads that each commit would each wait for the disk, and on SQLite fight over its lock. One
+thread that commits them together waits once (about three times the throughput).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from judge.ports import StoreError
+
+MAX_BATCH = 256
+
+T = TypeVar("T")
+Operation = Callable[[Connection], Any]
+Waiting = tuple[Operation, "Future[Any]"]
+
+
+class Writer:
+    """Runs operations one after another; `run` returns only after the operation is on disk."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._queue: SimpleQueue[Waiting | None] = SimpleQueue()
+        self._closing = Lock()
+        self._closed = False
+        self._thread = Thread(target=self._serve, name="store-writer", daemon=True)
+        self._thread.start()
+
+    def run(self, operation: Callable[[Connection], T]) -> T:
+        """Run an operation in a durable transaction and give its result.
+
+        Raises StoreError where the database failed (nothing of the operation is kept), and
+        whatever the operation itself raised.
+        """
+        future: Future[T] = Future()
+        with self._closing:
+            if self._closed:
+                raise StoreError("The store is closed.")
+            self._queue.put((operation, future))
+        return future.result()
+
+    def close(self) -> None:
+        """Finish what waits, then end the thread."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while (first := self._queue.get()) is not None:
+            batch, last = self._drain(first)
+            self._commit(batch)
+            if last:
+                return
+
+    def _drain(self, first: Waiting) -> tuple[list[Waiting], bool]:
+        batch = [first]
+        while len(batch) < MAX_BATCH:
+            try:
+                waiting = self._queue.get_nowait()
+            except Empty:
+                break
+            if waiting is None:
+                return batch, True
+            batch.append(waiting)
+        return batch, False
+
+    def _commit(self, batch: list[Waiting]) -> None:
+        answers: list[tuple[Future[Any], Any, Exception | None]] = []
+        try:
+            with self._engine.begin() as connection:
+                for operation, future in batch:
+                    answers.append((future, *_attempt(connection, operation)))
+        except SQLAlchemyError as error:
+            for _, future in batch:
+                future.set_exception(_ours(error))
+            return
+        for future, result, failure in answers:
+            if failure is None:
+                future.set_result(result)
+            else:
+                future.set_exception(failure)
+
+
+def _attempt(connection: Connection, operation: Operation) -> tuple[Any, Exception | None]:
+    """Run one operation under a savepoint, so that a failing one leaves the others whole."""
+    connection.exec_driver_sql("SAVEPOINT operation")
+    try:
+        result, failure = operation(connection), None
+    except Exception as error:  # handed to the caller who waits, in whose thread it belongs
+        connection.exec_driver_sql("ROLLBACK TO SAVEPOINT operation")
+        result, failure = None, _ours(error)
+    connection.exec_driver_sql("RELEASE SAVEPOINT operation")
+    return result, failure
+
+
+def _ours(error: Exception) -> Exception:
+    if isinstance(error, SQLAlchemyError):
+        ours = StoreError(f"The database refused a write: {error}")
+        ours.__cause__ = error
+        return ours
+    return error

@@ -1,0 +1,239 @@
+"""Pure decisions about a job: what a request changes, and what a history adds up to.
+
+A decision takes the record as it stands and `now`, and gives the events that follow, or a Refusal.
+`stand_after` folds events into the job's stand; the store writes exactly what the fold says.
+Heartbeats change the lease, the time last heard and the progress; these are no history and no part
+of the fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from judge.model import JobState, Mode, Outcome, Refusal, Verdict
+from judge.ports import JobRecord
+
+MAX_ATTEMPTS = 3
+
+FINAL = (JobState.DONE, JobState.CANCELLED)
+
+LOST_FOR_GOOD = (
+    f"The runner was lost {MAX_ATTEMPTS} times while judging this submission. This is the judge's "
+    "fault and costs no quota; an organizer will look at it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """An event in the making: the kind and the facts that the fold needs."""
+
+    kind: str
+    body: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """What the history says of a job."""
+
+    state: JobState = JobState.QUEUED
+    attempt: int = 0
+    held: bool = False
+    charged: bool = False
+    runner: str | None = None
+    finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What follows from a request.
+
+    outcome: to be kept whole for the current attempt. refusal: what the asker is told although
+    something was changed or noted.
+    """
+
+    happened: tuple[Happened, ...] = ()
+    outcome: Outcome | None = None
+    refusal: Refusal | None = None
+
+
+def stand_of(record: JobRecord) -> Stand:
+    """The part of a record that its history decides."""
+    return Stand(
+        state=record.state,
+        attempt=record.attempt,
+        held=record.held,
+        charged=record.charged,
+        runner=record.runner,
+        finished_at=record.finished_at,
+    )
+
+
+def stand_after(stand: Stand, happened: Iterable[Happened], at: datetime) -> Stand:
+    """The stand after events that happened at one time, in order. Unknown kinds change nothing."""
+    for event in happened:
+        match event.kind:
+            case "job.claimed":
+                stand = replace(
+                    stand,
+                    state=JobState.RUNNING,
+                    attempt=event.body["attempt"],
+                    runner=event.body["runner"],
+                )
+            case "job.requeued":
+                stand = replace(stand, state=JobState.QUEUED, runner=None)
+            case "job.finished":
+                stand = replace(stand, state=JobState.DONE, held=event.body["held"], finished_at=at)
+            case "job.cancelled":
+                stand = replace(stand, state=JobState.CANCELLED, finished_at=at)
+            case "quota.charged":
+                stand = replace(stand, charged=True)
+            case "quota.refunded":
+                stand = replace(stand, charged=False)
+            case _:
+                pass
+    return stand
+
+
+def claim(
+    record: JobRecord, runner: str, now: datetime, lease_until: datetime, team_busy: bool
+) -> Change | Refusal:
+    """Give the job to a runner. team_busy: another job of the team is running."""
+    if record.state in FINAL:
+        return _final(record)
+    if record.state is JobState.RUNNING:
+        if not _lease_ran_out(record, now):
+            return Refusal("job_leased", f"Job {record.job_id} is being judged already.", 409)
+        if record.attempt >= MAX_ATTEMPTS:
+            ended = _end_lost(record)
+            refusal = Refusal(
+                "attempts_used_up",
+                f"Job {record.job_id} had its {MAX_ATTEMPTS} attempts; it is held for an organizer.",
+                409,
+            )
+            return replace(ended, refusal=refusal)
+    if team_busy:
+        return Refusal(
+            "team_busy",
+            f"Another job of the team is running; job {record.job_id} will ring again after it.",
+            409,
+        )
+    claimed = Happened(
+        "job.claimed",
+        {
+            "attempt": record.attempt + 1,
+            "runner": runner,
+            "lease_until": lease_until.isoformat(),
+        },
+    )
+    if record.state is JobState.RUNNING:
+        return Change((_requeued(record, "lease ran out"), claimed))
+    return Change((claimed,))
+
+
+def heartbeat(record: JobRecord, attempt: int, loaded: bool) -> Change | None:
+    """What a sign of life changes; None if the attempt is no longer the runner's."""
+    if record.state is not JobState.RUNNING or record.attempt != attempt:
+        return None
+    return Change(_charge(record) if loaded else ())
+
+
+def finish(record: JobRecord, outcome: Outcome) -> Change | Refusal:
+    """Take an attempt's outcome, or say why it does not count."""
+    if record.state in FINAL:
+        return _final(record)
+    if record.state is not JobState.RUNNING or record.attempt != outcome.attempt:
+        return Refusal(
+            "stale_attempt",
+            f"Attempt {outcome.attempt} of job {record.job_id} is over; its outcome does not count.",
+            409,
+        )
+    if not outcome.verdict.is_ours:
+        ended = _finished(record, outcome.verdict, held=False)
+        return Change((*_charge(record), ended), outcome)
+    if record.attempt < MAX_ATTEMPTS:
+        return Change((_requeued(record, "judge error"),), outcome)
+    return Change((*_refund(record), _finished(record, outcome.verdict, held=True)), outcome)
+
+
+def release_lost(record: JobRecord, now: datetime) -> Change | None:
+    """Take a job from a runner whose lease ran out; None while the lease lives or no one has it."""
+    if record.state is not JobState.RUNNING or not _lease_ran_out(record, now):
+        return None
+    if record.attempt < MAX_ATTEMPTS:
+        return Change((_requeued(record, "lease ran out"),))
+    return _end_lost(record)
+
+
+def cancel(record: JobRecord) -> Change | Refusal:
+    """End a job at its author's or an organizer's wish. What was charged stays charged."""
+    if record.state in FINAL:
+        return _final(record)
+    return Change((Happened("job.cancelled", {"attempt": record.attempt}),))
+
+
+def over_quota(filler: datetime | None, count: int, per_s: int, mode: Mode) -> Refusal | None:
+    """Why no further job fits, or None if one does.
+
+    filler: receipt time of the `count`-th newest job that counts in the window that ends now: the one
+    that fills the quota, and the first to leave it again. None where there are fewer.
+    """
+    if count < 1:
+        return Refusal("quota_exceeded", f"This contest takes no {mode} submissions.", 429)
+    if filler is None:
+        return None
+    frees_at = filler + timedelta(seconds=per_s)
+    if frees_at.microsecond:  # named in whole seconds, and never too early
+        frees_at = frees_at.replace(microsecond=0) + timedelta(seconds=1)
+    return Refusal(
+        "quota_exceeded",
+        f"Your team has used its {count} {mode} submissions per {_span(per_s)}. "
+        f"The next slot frees at {frees_at.isoformat()}.",
+        429,
+    )
+
+
+def _lease_ran_out(record: JobRecord, now: datetime) -> bool:
+    return record.lease_until is None or record.lease_until <= now
+
+
+def _final(record: JobRecord) -> Refusal:
+    return Refusal("job_final", f"Job {record.job_id} is {record.state} already.", 409)
+
+
+def _requeued(record: JobRecord, reason: str) -> Happened:
+    body = {"attempt": record.attempt, "runner": record.runner, "reason": reason}
+    return Happened("job.requeued", body)
+
+
+def _finished(record: JobRecord, verdict: Verdict, held: bool) -> Happened:
+    body = {"attempt": record.attempt, "verdict": str(verdict), "held": held}
+    return Happened("job.finished", body)
+
+
+def _charge(record: JobRecord) -> tuple[Happened, ...]:
+    return () if record.charged else (Happened("quota.charged", {"attempt": record.attempt}),)
+
+
+def _refund(record: JobRecord) -> tuple[Happened, ...]:
+    return (Happened("quota.refunded", {"attempt": record.attempt}),) if record.charged else ()
+
+
+def _end_lost(record: JobRecord) -> Change:
+    outcome = Outcome(
+        job_id=record.job_id,
+        attempt=record.attempt,
+        verdict=Verdict.JUDGE_ERROR,
+        message=LOST_FOR_GOOD,
+    )
+    ended = _finished(record, Verdict.JUDGE_ERROR, held=True)
+    return Change((*_refund(record), ended), outcome)
+
+
+def _span(seconds: int) -> str:
+    for size, word in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
+        if seconds % size == 0:
+            return word if seconds == size else f"{seconds // size} {word}s"
+    raise AssertionError("every whole number of seconds is a multiple of one second")
