@@ -6,7 +6,6 @@ It decides nothing: it sends bodies, returns bodies, and waits through restarts 
 from __future__ import annotations
 
 import ipaddress
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from judge.wire import (
     NewTokenBody,
     ProblemBody,
     ReceiptBody,
+    ReceiptKeyBody,
     RegisterBody,
     SubmissionBody,
     SubmissionListBody,
@@ -178,9 +178,15 @@ class JudgeClient:
             "mode": target.mode.value,
         }
         parts = [("files", (f.name, f.content, "application/octet-stream")) for f in files]
-        return self._read(
-            self._request("POST", "/submissions", data=fields, files=parts), ReceiptBody
-        )
+        try:
+            response = self._request("POST", "/submissions", data=fields, files=parts)
+        except ServerUnreachable as error:
+            if isinstance(error.__cause__, httpx.ConnectError | httpx.ConnectTimeout):
+                raise
+            raise ServerUnreachable(
+                f"{error} If it was received, judge history shows it."
+            ) from error
+        return self._read(response, ReceiptBody)
 
     def submission(self, submission_id: int) -> SubmissionBody:
         return self._get(f"/submissions/{submission_id}", SubmissionBody)
@@ -229,6 +235,7 @@ class JudgeClient:
         backoff_s = FIRST_BACKOFF_S
         lost_since: float | None = None
         while True:
+            asked = time.monotonic()
             try:
                 body = self.wait(submission_id, version, timeout_s)
             except (ServerUnreachable, ApiRefusal) as trouble:
@@ -245,6 +252,8 @@ class JudgeClient:
                 backoff_s = min(2 * backoff_s, LAST_BACKOFF_S)
                 continue
             lost_since, backoff_s = None, FIRST_BACKOFF_S
+            if body.version == version and time.monotonic() - asked < FIRST_BACKOFF_S:
+                time.sleep(FIRST_BACKOFF_S)  # a server that is closing ends every wait at once
             version = body.version
             timeout_s = QUEUED_WAIT_S if body.state is JobState.QUEUED else RUNNING_WAIT_S
             yield body
@@ -272,12 +281,9 @@ class JudgeClient:
         where = f"/boards/{quote(problem_id, safe='')}/{quote(device, safe='')}"
         return self._get(where, BoardBody, {"mode": mode.value})
 
-    def receipt_key(self) -> dict[str, Any]:
-        """The public key that receipts are signed with: PEM and id."""
-        key = _json(self._request("GET", "/receipt-key"))
-        if not isinstance(key, dict):
-            raise ServerUnreachable(f"{self.server} answered with something that is no key.")
-        return key
+    def receipt_key(self) -> ReceiptKeyBody:
+        """The public key that receipts are signed with."""
+        return self._get("/receipt-key", ReceiptKeyBody)
 
     # --- organizers
     def invites(self, count: int, team: str | None = None) -> InviteCodesBody:
@@ -352,12 +358,3 @@ class JudgeClient:
                 "Is the address right?"
             ) from None
         raise ApiRefusal(body.detail, body.code, response.status_code)
-
-
-def _json(response: httpx.Response) -> Any:
-    try:
-        return json.loads(response.content)
-    except ValueError as error:
-        raise ServerUnreachable(
-            f"{response.url} answered with something that is no JSON."
-        ) from error

@@ -13,9 +13,10 @@ from importlib.metadata import entry_points
 
 import typer
 
-from judge.cli import admin, login, problems, submissions
-from judge.cli.talk import WrongUse, exit_of_error, say
+from judge.cli import admin, login, problems, receipts, submissions, tokens, whole
+from judge.cli.talk import WrongUse, exit_of_error, print_json, say
 from judge.client import ApiRefusal, ServerUnreachable
+from judge.wire import ErrorBody
 
 GROUP = "judge.commands"
 
@@ -31,8 +32,8 @@ def own_commands() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         help="Hand in kernels, see verdicts and boards, run the contest.",
     )
-    for part in (login.commands, problems.commands, submissions.commands):
-        join(root, part)
+    for part in (login, problems, submissions, receipts, tokens, whole):
+        join(root, part.commands)
     root.add_typer(admin.commands, name="admin")
     return root
 
@@ -102,5 +103,7 @@ def main() -> None:
     try:
         full_commands(words)()
     except (ApiRefusal, ServerUnreachable, WrongUse) as error:
+        if isinstance(error, ApiRefusal) and "--json" in words:
+            print_json(ErrorBody(detail=error.detail, code=error.code))
         say(str(error), style="red")
         sys.exit(exit_of_error(error))

@@ -8,6 +8,7 @@ import typer
 
 from judge.cli.login import Json, Server, Token, connect
 from judge.cli.talk import answer, json_of, print_json, say, show, table
+from judge.cli.tokens import list_tokens, revoke
 from judge.model import Role
 from judge.text import moment
 
@@ -115,38 +116,8 @@ def organizer_token(
     say(f"Token {made.token_id}.")
 
 
-@commands.command()
-def tokens(server: Server = None, token: Token = None, as_json: Json = False) -> None:
-    """List tokens, without their secrets."""
-    with connect(server, token) as client:
-        found = client.tokens()
-    if as_json:
-        print_json(found)
-        return
-    rows = [
-        (
-            str(t.token_id),
-            t.role.value,
-            t.label,
-            moment(t.created_at),
-            moment(t.last_used_at) if t.last_used_at else "never",
-            "revoked" if t.revoked else "valid",
-        )
-        for t in found
-    ]
-    show(table(("id", "role", "label", "made", "last used", "state"), rows, right="id"))
-
-
-@commands.command()
-def revoke(
-    token_id: Annotated[int, typer.Argument(metavar="TOKEN-ID", min=1)],
-    server: Server = None,
-    token: Token = None,
-) -> None:
-    """Make a token worthless, at once."""
-    with connect(server, token) as client:
-        client.revoke_token(token_id)
-    answer(f"token {token_id} revoked")
+commands.command("tokens")(list_tokens)
+commands.command("revoke")(revoke)
 
 
 @commands.command()

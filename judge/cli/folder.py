@@ -22,14 +22,15 @@ MAX_READ_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Which problem a folder was made for."""
+    """Which problem a folder was made for. not_ours: files of the judge, not to be handed in."""
 
     problem: str
     version: int
+    not_ours: tuple[str, ...] = ()
 
 
-def read_submission(path: Path) -> tuple[SourceFile, ...]:
-    """A file or zip as it is, or every file of a folder; hidden files and caches stay at home.
+def read_submission(path: Path, note: Note | None = None) -> tuple[SourceFile, ...]:
+    """A file or zip as it is, or every file of a folder but hidden ones, caches and statements.
 
     Raises WrongUse where there is nothing to hand in.
     """
@@ -42,6 +43,8 @@ def read_submission(path: Path) -> tuple[SourceFile, ...]:
     for file in sorted(path.rglob("*")):
         inside = file.relative_to(path)
         if any(part.startswith(".") or part == "__pycache__" for part in inside.parts):
+            continue
+        if note is not None and inside.as_posix() in note.not_ours:
             continue
         if file.is_dir() and not file.is_symlink():
             continue
@@ -71,7 +74,8 @@ def note_for(path: Path) -> Note | None:
     note = (path if path.is_dir() else path.parent) / NOTE
     try:
         stored = json.loads(note.read_text())
-        return Note(str(stored["problem"]), int(stored["version"]))
+        not_ours = tuple(str(name) for name in stored["not_ours"])
+        return Note(str(stored["problem"]), int(stored["version"]), not_ours)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -93,6 +97,11 @@ def make_folder(folder: Path, problem: ProblemBody, files: dict[str, bytes]) -> 
         ) from None
     except OSError as error:
         raise WrongUse(f"{folder} cannot be made: {error.strerror}.") from error
-    note = {"problem": problem.id, "version": problem.version, "digest": problem.digest}
+    note = {
+        "problem": problem.id,
+        "version": problem.version,
+        "digest": problem.digest,
+        "not_ours": [name for name in files if not name.endswith(tuple(problem.languages))],
+    }
     for name, content in {**files, NOTE: json.dumps(note, indent=1).encode() + b"\n"}.items():
         (folder / name).write_bytes(content)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.status import Status
+from rich.text import Text
 
 from judge.cli.folder import note_for, read_submission
 from judge.cli.login import Json, Server, Token, connect
@@ -35,47 +38,48 @@ from judge.cli.talk import (
     say,
     show,
 )
-from judge.client import JudgeClient, Target
-from judge.model import JobState, Mode
+from judge.client import FINAL, JudgeClient, Target
+from judge.model import Mode
 from judge.text import plain
-from judge.wire import ProblemBody, SubmissionBody
+from judge.wire import Body, ProblemBody, SubmissionBody
 
 Id = Annotated[int, typer.Argument(metavar="ID", min=1)]
 
 commands = typer.Typer()
 
 
-def follow(client: JudgeClient, submission_id: int, label: str = "") -> SubmissionBody:
+def follow(
+    client: JudgeClient,
+    submission_id: int,
+    label: str = "",
+    on_news: Callable[[], None] = lambda: None,
+) -> SubmissionBody:
     """Watch a submission to its end and tell its stages on stderr.
 
     On a terminal one line changes in place; elsewhere each new stage is a line of its own.
+    on_news: called at every answer of the judge, every few seconds at least while it answers.
     """
     out = console(to_stderr=True)
     prefix = f"{label}: " if label else ""
-    last = ""
-    body: SubmissionBody | None = None
-    if out.is_terminal:
-        with Status(f"{prefix}waiting", console=out) as status:
+    with (
+        Status(plain(f"{prefix}waiting"), console=out) if out.is_terminal else nullcontext() as line
+    ):
+        told = ""
 
-            def lost(reason: str) -> None:
-                status.update(plain(f"{prefix}{reason} Trying again ..."))
-
-            for body in client.watch(submission_id, on_trouble=lost):
-                status.update(plain(prefix + stage_line(body)))
-    else:
-
-        def tell(line: str) -> None:
-            nonlocal last
-            if line != last:
-                say(prefix + line)
-            last = line
+        def tell(words: str) -> None:
+            nonlocal told
+            if line is not None:
+                line.update(Text(plain(prefix + words)))
+            elif words != told:
+                say(prefix + words)
+            told = words
 
         for body in client.watch(
             submission_id, on_trouble=lambda why: tell(f"{why} Trying again.")
         ):
-            if body.state not in (JobState.DONE, JobState.CANCELLED):
-                tell(stage_line(body, with_eta=False))
-    assert body is not None, "watch yields at least once"
+            on_news()
+            if body.state not in FINAL:
+                tell(stage_line(body, with_eta=line is not None))
     return body
 
 
@@ -120,18 +124,25 @@ def submit(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="FILE", help="Keep the final body (JSON) in a file."
+            "-o", "--output", metavar="FILE", help="Write the last body (JSON) to a file."
         ),
+    ] = None,
+    keep_receipt: Annotated[
+        Path | None,
+        typer.Option("--receipt", metavar="FILE", help="Keep the signed receipt in a file."),
     ] = None,
     server: Server = None,
     token: Token = None,
     as_json: Json = False,
 ) -> None:
     """Hand in a kernel and show its verdict with the time of every shape."""
-    if output is not None and output.exists():
-        raise WrongUse(f"{output} exists already and is not overwritten.")
-    files = read_submission(path)
+    for kept in (output, keep_receipt):
+        if kept is not None and not kept.parent.is_dir():
+            raise WrongUse(f"{kept} cannot be written: {kept.parent} is no folder.")
+    if keep_receipt is not None and keep_receipt.exists():
+        raise WrongUse(f"{keep_receipt} exists already and is not overwritten.")
     note = note_for(path)
+    files = read_submission(path, note)
     with connect(server, token) as client:
         body = chosen_problem(client, problem or (note.problem if note else None))
         if note is not None and note.problem == body.id and note.version != body.version:
@@ -141,6 +152,8 @@ def submit(
                 style="yellow",
             )
         receipt = client.submit(Target(body.id, chosen_device(body, device), mode), files)
+        if keep_receipt is not None:
+            new_file(keep_receipt, json_of(receipt).encode() + b"\n")
         if as_json and wait:
             say(receipt_line(receipt))
         elif as_json:
@@ -148,8 +161,7 @@ def submit(
         else:
             answer(receipt_line(receipt))
         if not wait:
-            if output is not None:
-                new_file(output, json_of(receipt).encode() + b"\n")
+            keep_answer(output, receipt)
             say(f"Follow it: judge status {receipt.submission_id} --wait")
             return
         final = watched(client, receipt.submission_id)
@@ -157,9 +169,18 @@ def submit(
         print_json(final)
     else:
         report(final)
-    if output is not None:
-        new_file(output, json_of(final).encode() + b"\n")
+    keep_answer(output, final)
     raise typer.Exit(exit_of(final))
+
+
+def keep_answer(path: Path | None, body: Body) -> None:
+    """Write the body to the file that `-o` names, if any; it replaces what is there."""
+    if path is None:
+        return
+    try:
+        path.write_text(json_of(body) + "\n")
+    except OSError as error:
+        raise WrongUse(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def watched(client: JudgeClient, submission_id: int) -> SubmissionBody:

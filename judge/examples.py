@@ -1,0 +1,124 @@
+"""The shipped kernels that `judge up` hands in, as a contestant of the example contest would.
+
+They lie in `problems/ID/submissions/`; the first lines say what must come of each:
+`expect: VERDICT`, and `needs: PROGRAM` where a program must be there to build it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from judge.archive import digest_of_files
+from judge.cli.render import stage_line
+from judge.cli.submissions import follow
+from judge.cli.talk import answer
+from judge.client import JudgeClient, Target
+from judge.model import JobState, Mode, SourceFile, Verdict
+from judge.text import microseconds
+from judge.wire import ProblemBody, SubmissionBody
+
+PER_PROBLEM = 2
+BASELINE = "baseline"
+HEAD_LINES = 5
+
+_EXPECT = re.compile(r"expect:\s*(.+)")
+_NEEDS = re.compile(r"needs:\s*(\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A shipped kernel. needs: a program that must be on this machine, or empty."""
+
+    problem: str
+    path: Path
+    expected: str
+    needs: str
+
+    @property
+    def missing(self) -> str:
+        """The needed program that is not here, or empty."""
+        return self.needs if self.needs and shutil.which(self.needs) is None else ""
+
+
+def read_example(problem_id: str, path: Path) -> Example | None:
+    """The example in a file, or None where its first lines expect nothing."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        head = [line for _, line in zip(range(HEAD_LINES), file, strict=False)]
+    expects = next((m for m in map(_EXPECT.search, head) if m), None)
+    needs = next((m for m in map(_NEEDS.search, head) if m), None)
+    if expects is None:
+        return None
+    return Example(problem_id, path, expects[1].strip(), needs[1] if needs else "")
+
+
+def examples_of(problems_dir: Path, problem_id: str) -> list[Example]:
+    """The baseline and the best native kernel of a problem, both expected to be accepted.
+
+    Where a problem ships no such pair, the next accepted ones in alphabetical order fill it up.
+    """
+    found = []
+    for path in sorted((problems_dir / problem_id / "submissions").iterdir()):
+        example = read_example(problem_id, path) if path.is_file() else None
+        if example is not None and example.expected == Verdict.ACCEPTED:
+            found.append(example)
+    baselines = [e for e in found if e.path.name.startswith(BASELINE)][:1]
+    native = [e for e in found if e.needs][:1]
+    first = baselines + native
+    return (first + [e for e in found if e not in first])[:PER_PROBLEM]
+
+
+def run_examples(
+    client: JudgeClient,
+    problems_dir: Path,
+    problems: Sequence[ProblemBody],
+    again: bool,
+    on_news: Callable[[], None],
+) -> bool:
+    """Hand in the examples of each problem, one after the other; whether all went as expected.
+
+    again: also those that were judged as expected before, by this judge. Those that this machine
+    cannot build are skipped and do not count. on_news: called every few seconds while one is judged.
+    """
+    all_fine = True
+    for problem in problems:
+        for example in examples_of(problems_dir, problem.id):
+            label = f"{problem.id}/{example.path.name}"
+            if example.missing:
+                answer(f"  {label}: skipped, it needs {example.missing}, which is not installed")
+                continue
+            files = (SourceFile(example.path.name, example.path.read_bytes()),)
+            known = None if again else _judged(client, problem, example, digest_of_files(files))
+            if known is not None:
+                answer(f"  {label}: {_summary(known)} (submission {known.id}, from before)")
+                continue
+            target = Target(problem.id, problem.devices[0], Mode.BENCHMARK)
+            receipt = client.submit(target, files)
+            answer(f"  {label}: submission {receipt.submission_id} received")
+            body = follow(client, receipt.submission_id, label=f"  {label}", on_news=on_news)
+            fine = stage_line(body) == example.expected
+            wanted = "" if fine else f", but {example.expected} was expected"
+            why = f" ({body.outcome.message})" if body.outcome and not fine else ""
+            answer(f"  {label}: {_summary(body)}{wanted}{why}", style="" if fine else "red")
+            all_fine = all_fine and fine
+    return all_fine
+
+
+def _judged(
+    client: JudgeClient, problem: ProblemBody, example: Example, digest: str
+) -> SubmissionBody | None:
+    """An earlier submission of these very files that ended as expected."""
+    for body in client.submissions(problem.id, limit=50).submissions:
+        same = body.sha256 == digest and body.problem_version == problem.version
+        if same and body.state is JobState.DONE and stage_line(body) == example.expected:
+            return body
+    return None
+
+
+def _summary(body: SubmissionBody) -> str:
+    reduced = body.outcome is not None and body.outcome.isolation != "full"
+    time = "" if body.geomean_ns is None else f", {microseconds(body.geomean_ns)}"
+    return f"{stage_line(body)}{time}{', reduced isolation' if reduced else ''}"

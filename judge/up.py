@@ -1,0 +1,311 @@
+"""`judge up`: the whole product on one machine, in one foreground command.
+
+It starts server and runner as programs of their own, opens the example contest, hands in the shipped
+kernels as an example contestant through the client that everybody uses, and stays until it is told
+to stop. All it keeps lies in the state folder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TextIO
+
+from judge.cli.problems import board_lines
+from judge.cli.talk import Exit, WrongUse, answer, say
+from judge.client import ApiRefusal, JudgeClient, ServerUnreachable
+from judge.examples import run_examples
+from judge.model import Role
+from judge.processes import ProcessError, Program, Supervisor, log_tail
+from judge.settings import ServerSettings
+
+LOCK = "up.lock"
+ORGANIZER_FILE = "up.token"
+EXAMPLE_FILE = "example.token"
+RUNNER_FILE = "runner-cpu.token"
+DEVICE = "cpu"  # the runner that every machine can have
+READY_S = 60.0
+EXAMPLE_NAMES = ("example", *(f"example-{n}" for n in range(2, 10)))
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """One running judge. organizer: a token of `judge up` itself, kept in the state folder."""
+
+    settings: ServerSettings
+    url: str
+    organizer: str
+
+    def secret(self, name: str) -> Path:
+        return self.settings.secrets_dir / name
+
+    def as_organizer(self) -> JudgeClient:
+        return JudgeClient(self.url, self.organizer)
+
+
+def up(once: bool) -> Exit:
+    """Run everything until a signal; with `once`, until the board is printed.
+
+    A second call on the same state folder starts nothing: it names the running judge, and with
+    `once` hands the examples in there.
+    """
+    settings = ServerSettings()
+    settings = settings.model_copy(update={"state_dir": settings.state_dir.resolve()})
+    settings.state_dir.mkdir(parents=True, exist_ok=True)
+    with (settings.state_dir / LOCK).open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _already_up(settings, once)
+        return _run(settings, lock, once)
+
+
+def _already_up(settings: ServerSettings, once: bool) -> Exit:
+    text = (settings.state_dir / LOCK).read_text()
+    url = str(json.loads(text)["url"]) if text.strip() else ""
+    answer(f"The judge of {settings.state_dir} is up already: {url or 'it is just starting'}")
+    if not once:
+        return Exit.ACCEPTED
+    organizer = settings.secrets_dir / ORGANIZER_FILE
+    if not url or not organizer.exists():
+        raise WrongUse("It cannot take the examples yet; try again in a moment.")
+    house = House(settings, url, organizer.read_text().strip())
+    return _examples(house, again=True, on_news=lambda: None)
+
+
+def _run(settings: ServerSettings, lock: TextIO, once: bool) -> Exit:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    supervisor = Supervisor()
+    try:
+        settings = _with_free_port(settings)
+        lock.truncate(0)
+        lock.write(json.dumps({"url": settings.base_url, "pid": os.getpid()}))
+        lock.flush()
+        return _open(settings, supervisor, once)
+    except KeyboardInterrupt:
+        say("Stopping ...")
+        return Exit.INTERRUPTED if once else Exit.ACCEPTED
+    except ProcessError as error:
+        say(str(error), style="red")
+        return Exit.JUDGE_FAILED
+    finally:
+        # From here on a second Ctrl-C must not leave programs behind; stopping is bounded.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        supervisor.stop()
+        lock.truncate(0)
+        say("Everything is stopped; the state is kept in " + str(settings.state_dir))
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _open(settings: ServerSettings, supervisor: Supervisor, once: bool) -> Exit:
+    """Start the parts, then the example contest; returns at the end of `once`, else by a signal."""
+    say(f"state    {settings.state_dir}")
+    first = first_organizer_token(settings)
+    log = settings.state_dir / "logs" / "server.log"
+    pid = supervisor.start(Program("server", _judge("serve"), _environment(settings), log))
+    _wait_until_ready(settings.base_url, supervisor, log)
+    say(f"server   {settings.base_url} (process {pid}, log {log})")
+    house = House(settings, settings.base_url, _organizer_token(settings, first))
+    _runner_token(house)
+    log = settings.state_dir / "logs" / "runner.log"
+    pid = supervisor.start(Program("runner", _runner_argv(house), _environment(settings), log))
+    say(f"runner   {DEVICE} (process {pid}, log {log})")
+    status = _examples(house, once, lambda: _keep_alive(supervisor))
+    _addresses(house, first)
+    if once:
+        return status
+    say("Ctrl-C ends it.")
+    while True:
+        _keep_alive(supervisor)
+        time.sleep(0.5)
+
+
+def _keep_alive(supervisor: Supervisor) -> None:
+    for told in supervisor.check():
+        say(told, style="yellow")
+
+
+# --- parts
+
+
+def _judge(*words: str) -> list[str]:
+    return [sys.executable, "-m", "judge.cli", *words]
+
+
+def _environment(settings: ServerSettings) -> dict[str, str]:
+    return {
+        **os.environ,
+        "JUDGE_STATE_DIR": str(settings.state_dir),
+        "JUDGE_PORT": str(settings.port),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _runner_argv(house: House) -> list[str]:
+    return _judge(
+        "work",
+        "--server",
+        house.url,
+        "--device",
+        DEVICE,
+        "--token-file",
+        str(house.secret(RUNNER_FILE)),
+        "--redis-url",
+        house.settings.queue_url,
+    )
+
+
+def _with_free_port(settings: ServerSettings) -> ServerSettings:
+    """The settings, with another port if theirs is taken by somebody else."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            say(
+                f"Port {settings.port} cannot be used ({error.strerror}); taking a free one.",
+                "yellow",
+            )
+            probe.bind((settings.host, 0))
+        return settings.model_copy(update={"port": probe.getsockname()[1]})
+
+
+def _wait_until_ready(url: str, supervisor: Supervisor, log: Path) -> None:
+    end = time.monotonic() + READY_S
+    with JudgeClient(url) as client:
+        while time.monotonic() < end:
+            for told in supervisor.check():
+                say(f"{told}\n{log_tail(log)}", style="yellow")
+            try:
+                client.health()
+                return
+            except (ServerUnreachable, ApiRefusal):
+                time.sleep(0.1)
+    raise ProcessError(
+        f"The server did not answer within {READY_S:.0f} s. The end of {log}:\n{log_tail(log)}"
+    )
+
+
+# --- tokens
+
+
+def _keep(path: Path, secret: str) -> None:
+    """Write a secret that only its owner may read."""
+    path.unlink(missing_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as file:
+        file.write(secret + "\n")
+
+
+def _valid(url: str, path: Path) -> str:
+    """The token in a file, or an empty one where there is none or the judge does not know it."""
+    if not path.exists():
+        return ""
+    token = path.read_text().strip()
+    with JudgeClient(url, token) as client:
+        try:
+            client.whoami()
+        except ApiRefusal as refusal:
+            if refusal.status == 401:
+                return ""
+            raise
+    return token
+
+
+def _organizer_token(settings: ServerSettings, first: str | None) -> str:
+    """The token `judge up` works with; made with the first organizer's on the first start."""
+    path = settings.secrets_dir / ORGANIZER_FILE
+    kept = _valid(settings.base_url, path)
+    if kept:
+        return kept
+    if first is None:
+        raise WrongUse(
+            f"{path} holds no token that this judge knows, and the first organizer token is gone. "
+            f"Make one with `judge admin organizer-token up` and put it into that file."
+        )
+    with JudgeClient(settings.base_url, first) as client:
+        made = client.new_token(Role.ORGANIZER, "judge up").token
+    _keep(path, made)
+    return made
+
+
+def _runner_token(house: House) -> None:
+    path = house.secret(RUNNER_FILE)
+    if not _valid(house.url, path):
+        with house.as_organizer() as client:
+            _keep(path, client.new_token(Role.RUNNER, "judge up", DEVICE).token)
+
+
+def _example_token(house: House) -> str:
+    """The example contestant's token; the contestant joins on the first start, by an invite."""
+    path = house.secret(EXAMPLE_FILE)
+    kept = _valid(house.url, path)
+    if kept:
+        return kept
+    with house.as_organizer() as client:
+        invite = client.invites(1).codes[0]
+    with JudgeClient(house.url) as client:
+        for name in EXAMPLE_NAMES:
+            try:
+                made = client.register(name, invite).token
+            except ApiRefusal as refusal:
+                if refusal.code != "name_taken":
+                    raise
+                continue
+            _keep(path, made)
+            return made
+    raise WrongUse(f"Nobody can join as an example: {', '.join(EXAMPLE_NAMES)} are all taken.")
+
+
+# --- the example contest
+
+
+def _examples(house: House, again: bool, on_news: Callable[[], None]) -> Exit:
+    """Hand in the examples, then print the boards; fine if every example went as expected."""
+    with JudgeClient(house.url, _example_token(house)) as client:
+        contest = client.contest()
+        problems = client.problems()
+        answer(f"contest  {contest.title}: {', '.join(p.id for p in problems)}")
+        fine = run_examples(client, house.settings.problems_dir, problems, again, on_news)
+        for ref in client.boards():
+            answer("")
+            board_lines(client.board(ref.problem, ref.device))
+    return Exit.ACCEPTED if fine else Exit.NOT_ACCEPTED
+
+
+def _addresses(house: House, first: str | None) -> None:
+    with house.as_organizer() as client:
+        invite = client.invites(1).codes[0]
+    judge = _own_command()
+    answer("")
+    answer(f"page       {house.url}")
+    answer(f"take part  {judge} login --server {house.url} --invite {invite} --name YOUR-NAME")
+    answer(f"           {judge} submit topk.py --problem topk")
+    if first is not None:
+        answer(f"organizer  {first}")
+        answer("           shown this once: judge login --server URL --token TOKEN")
+
+
+def _own_command() -> str:
+    """How this command line is called from the shell that reads the lines."""
+    own = Path(sys.executable).with_name("judge")
+    found = shutil.which("judge")
+    if found is not None and Path(found).resolve() == own.resolve():
+        return "judge"
+    here = Path.cwd()
+    return str(own.relative_to(here) if own.is_relative_to(here) else own)
