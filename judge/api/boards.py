@@ -1,0 +1,41 @@
+"""Routes for boards and for the key that signs receipts."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import Response
+
+from judge.api.answers import answer, answer_list, insist
+from judge.api.auth import Guard
+from judge.api.parts import Parts
+from judge.model import Mode
+from judge.ports import Identity
+from judge.wire import BoardBody, BoardRefBody, ReceiptKeyBody
+
+
+def router(parts: Parts, guard: Guard) -> APIRouter:
+    routes = APIRouter(tags=["boards"])
+    views = parts.views
+
+    @routes.get("/boards", response_model=list[BoardRefBody])
+    def boards() -> Response:
+        """Every board there is."""
+        return answer_list(views.boards(), BoardRefBody)
+
+    @routes.get("/boards/{problem}/{device}", response_model=BoardBody)
+    def board(
+        problem: str,
+        device: str,
+        mode: Mode = Mode.BENCHMARK,
+        viewer: Identity | None = Depends(guard.maybe),
+    ) -> Response:
+        """A board as it stands; as it stood at the freeze while that lasts."""
+        return answer(insist(views.board(problem, device, mode, viewer)))
+
+    @routes.get("/receipt-key", response_model=ReceiptKeyBody)
+    def receipt_key() -> Response:
+        """The public key that verifies receipts."""
+        key = parts.intake.key
+        return answer(ReceiptKeyBody(key_id=key.key_id, public_key_pem=key.public_pem))
+
+    return routes

@@ -1,0 +1,101 @@
+"""Rings for every job that is ready, and takes jobs back from runners that fell silent."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+from judge.ports import Clock, Queue, QueueError, Store, StoreError
+from judge.rules import ready_jobs
+
+log = logging.getLogger(__name__)
+
+SWEEP_S = 1.0
+
+# After a round it rests this many times as long as the round took, so that a flood of
+# submissions leaves the processor to the requests.
+REST_PER_WORK = 4
+
+
+class Dispatcher:
+    """One thread: a round when something changed, and at least one each second.
+
+    The store is the truth. A ring that was lost, with the queue or with a worker, is repeated by
+    a later round; so nothing that happens to the queue is an error of a request.
+    """
+
+    def __init__(self, store: Store, queue: Queue, clock: Clock) -> None:
+        self._store = store
+        self._queue = queue
+        self._clock = clock
+        self._wake = threading.Event()
+        self._stopping = False
+        self._trouble: str | None = None
+        self._thread = threading.Thread(target=self._run, name="dispatcher", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the round that runs now."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def wake(self, _submission_id: int = 0) -> None:
+        """Ask for a round soon. Quick, never raises, from any thread: fit for `Store.on_change`."""
+        self._wake.set()
+
+    @property
+    def trouble(self) -> str | None:
+        """What hinders it right now, in words for an operator; None when all is well."""
+        if not self._thread.is_alive():
+            return "the dispatcher does not run"
+        return self._trouble
+
+    def _run(self) -> None:
+        next_sweep = 0.0
+        while not self._stopping:
+            began = time.monotonic()
+            self._wake.clear()
+            sweep = began >= next_sweep
+            if sweep:
+                next_sweep = began + SWEEP_S
+            self._survive(partial(self.round, sweep))
+            worked_s = time.monotonic() - began
+            if worked_s > 0.005:
+                time.sleep(min(REST_PER_WORK * worked_s, SWEEP_S))
+            self._wake.wait(max(0.0, next_sweep - time.monotonic()))
+
+    def round(self, sweep: bool = True) -> None:
+        """Take lost jobs back (on a sweep), then ring for what is ready.
+
+        Raises StoreError or QueueError; whatever was left undone is done by the next round.
+        """
+        if sweep:
+            for job_id in self._store.release_lost(self._clock()):
+                log.info("job released job=J%s reason=lease_ran_out", job_id)
+        ready = ready_jobs(self._store.unfinished())
+        self._queue.ring({job.job_id: (job.device, job.mode) for job in ready})
+
+    def _survive(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except (StoreError, QueueError) as error:
+            self._note(f"{type(error).__name__}: {error}")
+        except Exception:  # the outer loop of a thread without which no job is ever judged
+            log.exception("dispatcher round failed")
+        else:
+            self._note(None)
+
+    def _note(self, trouble: str | None) -> None:
+        """Log the beginning and the end of a trouble, not each second of it."""
+        if trouble is not None and self._trouble is None:
+            log.warning("dispatcher hindered error=%r", trouble)
+        if trouble is None and self._trouble is not None:
+            log.info("dispatcher works again")
+        self._trouble = trouble

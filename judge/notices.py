@@ -1,0 +1,57 @@
+"""What the organizers have said: whether intake is open, and announcements. A fold of events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from judge.ports import Event, Store
+
+INTAKE = "intake"
+ANNOUNCEMENT = "announcement"
+
+
+@dataclass(frozen=True, slots=True)
+class Notices:
+    """The organizers' word as it stands. announcements: (when, text), newest first."""
+
+    intake_open: bool = True
+    intake_reason: str = ""
+    announcements: tuple[tuple[datetime, str], ...] = ()
+
+    def after(self, event: Event) -> Notices:
+        """The notices once an event happened. Events of other kinds change nothing."""
+        if event.kind == INTAKE:
+            return Notices(event.body["open"], event.body["reason"], self.announcements)
+        if event.kind == ANNOUNCEMENT:
+            news = ((event.at, event.body["text"]), *self.announcements)
+            return Notices(self.intake_open, self.intake_reason, news)
+        return self
+
+
+class NoticeBoard:
+    """Keeps the fold of the organizers' events, read once at the start."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._now = Notices()
+        after = 0
+        while events := store.events((INTAKE, ANNOUNCEMENT), after, 1_000):
+            for event in events:
+                self._now = self._now.after(event)
+            after = events[-1].seq
+
+    @property
+    def now(self) -> Notices:
+        return self._now
+
+    def set_intake(self, is_open: bool, reason: str, at: datetime) -> None:
+        """Open or pause intake, durably."""
+        self._take(self._store.append(INTAKE, {}, {"open": is_open, "reason": reason}, at))
+
+    def announce(self, text: str, at: datetime) -> None:
+        """Publish an announcement, durably."""
+        self._take(self._store.append(ANNOUNCEMENT, {}, {"text": text}, at))
+
+    def _take(self, event: Event) -> None:
+        self._now = self._now.after(event)

@@ -1,0 +1,392 @@
+"""What a given viewer is told: records and boards as wire bodies, redacted once for every door."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from judge.model import (
+    Contest,
+    Entry,
+    JobState,
+    Mode,
+    Outcome,
+    Problem,
+    Refusal,
+    Role,
+)
+from judge.notices import NoticeBoard
+from judge.pace import Pace
+from judge.ports import Clock, Identity, JobRecord, OpenContest, Store
+from judge.rules import disclose, may_see, place_and_eta
+from judge.scoring import Score, score
+from judge.tokens import token_hash
+from judge.wire import (
+    AnnouncementBody,
+    BoardBody,
+    BoardRefBody,
+    CaseBody,
+    ContestBody,
+    EntryBody,
+    OutcomeBody,
+    ProblemBody,
+    ProgressBody,
+    QuotaBody,
+    SubmissionBody,
+    SubmissionListBody,
+)
+from leaderboard.ranking import standings, timing_cases
+
+PRACTICE: Final = (
+    "Practice, not ranked: one benchmark run each, on a machine that may be shared. "
+    "A later run may order these times differently."
+)
+STATEMENT: Final = "statement.md"
+PAGE_LENGTH: Final = 50
+MAX_ID: Final = 2**63 - 1
+
+BoardKey = tuple[str, str, Mode, datetime | None]
+
+
+class Views:
+    """Answers questions of people. Every door (API, pages) asks here, so none tells more."""
+
+    def __init__(
+        self,
+        store: Store,
+        opened: OpenContest,
+        notices: NoticeBoard,
+        pace: Pace,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._opened = opened
+        self._files = opened.files
+        self._pace = pace
+        self._clock = clock
+        self._notices = notices
+        self._changes = 0
+        self._boards: dict[BoardKey, tuple[int, tuple[Entry, ...]]] = {}
+        self._boards_lock = threading.Lock()
+        store.on_change(self._note_change)
+
+    # --- people
+    def identify(self, token: str) -> Identity | None:
+        """Whom a token speaks for."""
+        return self._store.identify(token_hash(token))
+
+    # --- contest and problems
+    def contest(self) -> ContestBody:
+        """The contest as everybody may see it."""
+        contest, notices = self._opened.contest, self._notices.now
+        return ContestBody(
+            title=contest.title,
+            now=self._clock(),
+            opens=contest.opens,
+            freezes=contest.freezes,
+            closes=contest.closes,
+            devices=list(contest.devices),
+            problems=list(contest.problems),
+            quotas=[
+                QuotaBody(mode=mode, count=quota.count, per_s=quota.per_s)
+                for mode, quota in contest.quotas.items()
+            ],
+            intake_open=notices.intake_open,
+            intake_reason=notices.intake_reason,
+            announcements=[
+                AnnouncementBody(at=at, text=text) for at, text in notices.announcements
+            ],
+        )
+
+    def problems(self, viewer: Identity | None = None) -> list[ProblemBody]:
+        """The contest's problems, in its order; none before it opens."""
+        found = (self.problem(problem_id, viewer) for problem_id in self._opened.contest.problems)
+        return [body for body in found if isinstance(body, ProblemBody)]
+
+    def problem(self, problem: str, viewer: Identity | None = None) -> ProblemBody | Refusal:
+        """A problem with its public cases. Organizers see it before the contest opens."""
+        found = self._visible(problem, viewer)
+        if isinstance(found, Refusal):
+            return found
+        limits = found.limits
+        return ProblemBody(
+            id=found.id,
+            title=found.title,
+            version=found.version,
+            digest=found.digest,
+            devices=[d for d in found.devices if d in self._opened.contest.devices],
+            languages=list(found.languages),
+            cases=[CaseBody.of(case) for case in found.cases if not case.secret],
+            tolerances={name: (t.value, t.reason) for name, t in found.tolerances.items()},
+            limits={name: getattr(limits, name) for name in type(limits).__dataclass_fields__},
+            files=sorted(self._files.get(found.id, {})),
+        )
+
+    def problem_file(
+        self, problem: str, name: str, viewer: Identity | None = None
+    ) -> bytes | Refusal:
+        """A public file of a problem, byte-exact."""
+        found = self._visible(problem, viewer)
+        if isinstance(found, Refusal):
+            return found
+        content = self._files.get(problem, {}).get(name)
+        if content is None:
+            offered = ", ".join(sorted(self._files.get(problem, {}))) or "none"
+            detail = f"Problem {problem} has no public file of that name; it offers: {offered}."
+            return Refusal("file_unknown", detail, 404)
+        return content
+
+    def statement(self, problem: str) -> str:
+        """A problem's statement as Markdown; empty where it has none or is not shown yet."""
+        content = self.problem_file(problem, STATEMENT)
+        return "" if isinstance(content, Refusal) else content.decode("utf-8", "replace")
+
+    # --- submissions
+    def record(self, submission_id: int, viewer: Identity) -> JobRecord | Refusal:
+        """A submission's record if the viewer may open it.
+
+        Somebody else's does not exist for a contestant: a different answer would tell that it does.
+        """
+        record = self._store.record(submission_id) if 1 <= submission_id <= MAX_ID else None
+        if record is None or not may_see(viewer.role, _owns(viewer, record)):
+            detail = (
+                f"There is no submission {submission_id:.20g} of yours; `judge history` lists them."
+            )
+            return Refusal("submission_unknown", detail, 404)
+        return record
+
+    def submission(self, submission_id: int, viewer: Identity) -> SubmissionBody | Refusal:
+        """Everything the viewer may know of one submission."""
+        record = self.record(submission_id, viewer)
+        return record if isinstance(record, Refusal) else self.body(record, viewer)
+
+    def body(self, record: JobRecord, viewer: Identity) -> SubmissionBody:
+        """A record as its viewer may know it."""
+        queue = self._store.unfinished() if record.state is JobState.QUEUED else ()
+        return self._body(record, viewer, queue)
+
+    def history(self, viewer: Identity) -> list[SubmissionBody]:
+        """The newest submissions of the viewer's team; of all teams for an organizer."""
+        everybody = viewer.role is Role.ORGANIZER
+        listed = self.page(viewer, None, None, PAGE_LENGTH, everybody)
+        return [] if isinstance(listed, Refusal) else listed.submissions
+
+    def page(
+        self, viewer: Identity, problem: str | None, before: int | None, limit: int, everybody: bool
+    ) -> SubmissionListBody | Refusal:
+        """One page of history, newest first. everybody: all teams', which is for organizers."""
+        if everybody and viewer.role is not Role.ORGANIZER:
+            return Refusal(
+                "role_forbidden", "Only organizers may list everybody's submissions.", 403
+            )
+        if not everybody and viewer.team_id is None:
+            return SubmissionListBody(submissions=[], next_before=None)
+        team_id = None if everybody else viewer.team_id
+        records = self._store.history(team_id, problem, before, limit + 1)
+        queued = any(record.state is JobState.QUEUED for record in records)
+        queue = self._store.unfinished() if queued else ()
+        shown = records[:limit]
+        return SubmissionListBody(
+            submissions=[self._body(record, viewer, queue) for record in shown],
+            next_before=shown[-1].submission.id if len(records) > limit else None,
+        )
+
+    def source(self, submission_id: int, name: str, viewer: Identity) -> bytes | Refusal:
+        """One file of a submission, byte-exact.
+
+        After the contest everybody with a token may read it where the contest says so.
+        """
+        record = self._store.record(submission_id) if 1 <= submission_id <= MAX_ID else None
+        contest = self._opened.contest
+        opened = contest.show_sources_after_close and self._over()
+        if record is None or not (opened or may_see(viewer.role, _owns(viewer, record))):
+            return Refusal("submission_unknown", "There is no such submission of yours.", 404)
+        for file in self._store.files(submission_id):
+            if file.name == name:
+                return file.content
+        names = ", ".join(record.file_names)
+        return Refusal("file_unknown", f"Submission {submission_id} has the files {names}.", 404)
+
+    def log(self, submission_id: int, viewer: Identity) -> str | Refusal:
+        """The whole kept log of a submission; empty while there is none."""
+        record = self.record(submission_id, viewer)
+        if isinstance(record, Refusal):
+            return record
+        return self._disclosed(record.outcome, record, viewer).log if record.outcome else ""
+
+    # --- boards
+    def boards(self) -> list[BoardRefBody]:
+        """Every board there is, in the contest's order."""
+        refs = []
+        for problem in self.problems():
+            for device in problem.devices:
+                board = self.board(problem.id, device)
+                assert isinstance(board, BoardBody)
+                refs.append(
+                    BoardRefBody(
+                        problem=problem.id,
+                        title=problem.title,
+                        device=device,
+                        entries=len(board.entries),
+                    )
+                )
+        return refs
+
+    def board(
+        self,
+        problem: str,
+        device: str,
+        mode: Mode = Mode.BENCHMARK,
+        viewer: Identity | None = None,
+    ) -> BoardBody | Refusal:
+        """A board as it stands, or as it stood at the freeze while that lasts.
+
+        Organizers see through the freeze. Refuses: problem_unknown, board_unknown.
+        """
+        found = self._visible(problem, viewer)
+        if isinstance(found, Refusal):
+            return found
+        contest = self._opened.contest
+        if device not in found.devices or device not in contest.devices:
+            offered = ", ".join(d for d in found.devices if d in contest.devices)
+            detail = f"Problem {problem} has no board for that device; it has: {offered}."
+            return Refusal("board_unknown", detail, 404)
+        if mode is not Mode.BENCHMARK:
+            detail = f"There is no board of {mode.value} runs; ask for mode=benchmark."
+            return Refusal("board_unknown", detail, 404)
+        now = self._clock()
+        until = _frozen_at(contest, now)
+        if viewer is not None and viewer.role is Role.ORGANIZER:
+            until = None
+        return BoardBody(
+            problem=found.id,
+            problem_version=found.version,
+            device=device,
+            mode=mode,
+            heading=PRACTICE,
+            as_of=until or now,
+            frozen=until is not None,
+            cases=list(timing_cases(found)),
+            entries=[_entry(e) for e in self._standings(found, device, mode, until)],
+        )
+
+    # --- how it is done
+    def _note_change(self, _submission_id: int) -> None:
+        self._changes += 1
+
+    def _over(self) -> bool:
+        return self._clock() >= self._opened.contest.closes
+
+    def _visible(self, problem: str, viewer: Identity | None) -> Problem | Refusal:
+        contest = self._opened.contest
+        found = self._opened.problems.get(problem)
+        if found is None:
+            offered = ", ".join(contest.problems)
+            detail = f"There is no problem of that name; the contest has: {offered}."
+            return Refusal("problem_unknown", detail, 404)
+        organizer = viewer is not None and viewer.role is Role.ORGANIZER
+        if not organizer and self._clock() < contest.opens:
+            detail = (
+                f"The contest opens at {contest.opens.isoformat()}; its problems are shown then."
+            )
+            return Refusal("contest_not_open", detail, 404)
+        return found
+
+    def _standings(
+        self, problem: Problem, device: str, mode: Mode, until: datetime | None
+    ) -> tuple[Entry, ...]:
+        """The fold of finished jobs, folded again only after something changed."""
+        key = (problem.id, device, mode, until)
+        with self._boards_lock:
+            changes = self._changes
+            kept = self._boards.get(key)
+            if kept is None or kept[0] != changes:
+                finished = self._store.finished(problem.id, device, mode)
+                kept = (changes, standings(finished, problem, device, mode, until))
+                self._boards[key] = kept
+            return kept[1]
+
+    def _disclosed(self, outcome: Outcome, record: JobRecord, viewer: Identity) -> Outcome:
+        return disclose(outcome, viewer.role, _owns(viewer, record), self._over())
+
+    def _body(
+        self, record: JobRecord, viewer: Identity, queue: Sequence[JobRecord]
+    ) -> SubmissionBody:
+        submission, outcome = record.submission, record.outcome
+        now = self._clock()
+        place = place_and_eta(
+            queue,
+            record,
+            self._pace.recent_s(record.device),
+            self._pace.runners(record.device, now),
+        )
+        shown = self._disclosed(outcome, record, viewer) if outcome else None
+        times = _score_of(outcome) if outcome else None
+        visible = {m.case for m in shown.measurements} if shown else set()
+        return SubmissionBody(
+            id=submission.id,
+            job_id=record.job_id,
+            version=record.version,
+            team=record.team,
+            author=record.author,
+            problem=submission.problem_id,
+            problem_version=submission.problem_version,
+            device=record.device,
+            mode=record.mode,
+            main=submission.main,
+            files=list(record.file_names),
+            sha256=submission.digest,
+            received_at=submission.received_at,
+            state=record.state,
+            attempt=record.attempt,
+            held=record.held,
+            progress=(
+                ProgressBody(
+                    stage=record.progress.stage,
+                    done=record.progress.done,
+                    total=record.progress.total,
+                )
+                if record.progress
+                else None
+            ),
+            place=place.place,
+            eta_s=place.eta_s,
+            runner=record.runner,
+            last_heard_at=record.last_heard_at,
+            finished_at=record.finished_at,
+            verdict=shown.verdict if shown else None,
+            outcome=OutcomeBody.of(shown) if shown else None,
+            geomean_ns=times.geomean_ns if times else None,
+            medians_ns=(
+                {case: t.ns for case, t in times.times.items() if case in visible} if times else {}
+            ),
+        )
+
+
+def _owns(viewer: Identity, record: JobRecord) -> bool:
+    return viewer.team_id is not None and viewer.team_id == record.submission.team_id
+
+
+def _frozen_at(contest: Contest, now: datetime) -> datetime | None:
+    """The time of the freeze while it lasts: until the contest closes."""
+    frozen = contest.freezes is not None and contest.freezes <= now < contest.closes
+    return contest.freezes if frozen else None
+
+
+def _score_of(outcome: Outcome) -> Score | None:
+    return score(outcome.measurements, [m.case for m in outcome.measurements])
+
+
+def _entry(entry: Entry) -> EntryBody:
+    return EntryBody(
+        rank=entry.rank,
+        team_id=entry.team_id,
+        team=entry.team,
+        submission_id=entry.submission_id,
+        received_at=entry.received_at,
+        score_ns=entry.score_ns,
+        times_ns=dict(entry.times_ns),
+        note=entry.note,
+    )
