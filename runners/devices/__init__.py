@@ -1,0 +1,1 @@
+"""The hardware a runner judges on."""

@@ -1,0 +1,1 @@
+"""The trusted measuring process: arena, one call, bursts, jobs."""

@@ -1,0 +1,1 @@
+"""What lies inside a box: standard library and torch only."""

@@ -1,0 +1,234 @@
+"""The program in a box: loads one submission and calls it whenever the judge says go.
+
+    python -s -P /judge/harness/main.py timed|build
+
+The judge outside holds inputs, expected outputs, clock and verdict; this program only ferries. It
+is at the submission's mercy, and nothing it says is believed: a lie here can only make a verdict worse.
+
+Messages are JSON frames on the socket that $JUDGE_CHANNEL names. The judge sends `confine` (with a
+system call filter), `load` (with one memfd: the files), then for every case `lay_out` (with two
+memfds, inputs and outputs, where they are new). Calls themselves need no message: both sides watch
+words in shared memory.
+
+    go      in the inputs' memfd, read-only here. Odd: call the kernel. Even: read the channel.
+    done    in the outputs' memfd: repeats the go word when the output is complete.
+    status  in the outputs' memfd: 1 says that a frame explains what went wrong.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import mmap
+import os
+import socket
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import confine  # noqa: E402
+import loading  # noqa: E402
+
+sys.path.remove(HERE)
+
+import torch  # noqa: E402
+
+HEAD_BYTES = 4096
+STATUS_WORD = 8
+MAX_FRAME_BYTES = 64 << 10
+
+Kernel = Callable[[Any], Any]
+
+
+class Memory:
+    """The two shared memfds, mapped. Inputs are read-only: writing to one ends the process."""
+
+    def __init__(self, fds: list[int]) -> None:
+        inputs_fd, outputs_fd = fds
+        populate = mmap.MAP_SHARED | mmap.MAP_POPULATE
+        self.inputs = mmap.mmap(inputs_fd, 0, populate, mmap.PROT_READ)
+        self.outputs = mmap.mmap(outputs_fd, 0, populate, mmap.PROT_READ | mmap.PROT_WRITE)
+        os.close(inputs_fd)
+        os.close(outputs_fd)
+        self.go = memoryview(self.inputs)[:HEAD_BYTES].cast("Q")
+        self.words = memoryview(self.outputs)[:HEAD_BYTES].cast("Q")
+
+    def tensor(self, spec: dict[str, Any], memory: mmap.mmap) -> torch.Tensor:
+        dtype, shape = getattr(torch, spec["dtype"]), spec["shape"]
+        count = 1
+        for size in shape:
+            count *= size
+        if count == 0:
+            return torch.empty(shape, dtype=dtype)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns that it cannot mark a tensor read-only
+            flat = torch.frombuffer(memory, dtype=dtype, count=count, offset=spec["offset"])
+        return flat.view(shape)
+
+
+class Channel:
+    """Whole frames on a seqpacket socket."""
+
+    def __init__(self, path: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.connect(path)
+
+    def send(self, **fields: Any) -> None:
+        self._socket.send(json.dumps(fields).encode())
+
+    def receive(self) -> tuple[dict[str, Any], list[int]]:
+        frame, fds, _, _ = socket.recv_fds(self._socket, MAX_FRAME_BYTES, 2)
+        if not frame:
+            os._exit(0)  # the judge is gone
+        return json.loads(frame), fds
+
+
+class Case:
+    """One case: for each position of a chain the `data` that is handed over, and its outputs."""
+
+    def __init__(self, layout: dict[str, Any], memory: Memory, program: loading.Program) -> None:
+        self.names = layout["names"]
+        inputs = [
+            memory.tensor(item, memory.inputs) if "dtype" in item else item["value"]
+            for item in layout["data"]
+        ]
+        self.outputs = [
+            tuple(memory.tensor(spec, memory.outputs) for spec in specs)
+            for specs in layout["outputs"]
+        ]
+        self.handed = layout["output_in_data"]
+        self.data = [
+            program.prepare((*inputs, *(outputs if self.handed else ())), outputs)
+            for outputs in self.outputs
+        ]
+
+
+def settle(
+    returned: Any, outputs: tuple[torch.Tensor, ...], names: list[str], handed: bool
+) -> None:
+    """Bring what the kernel returned to the judge's outputs; raises BadReturnError for what does not fit."""
+    if returned is None and not handed:
+        raise loading.BadReturnError("custom_kernel returned None: return the output tensor")
+    tensors = (returned,) if isinstance(returned, torch.Tensor) else returned
+    if not isinstance(tensors, (tuple, list)):
+        raise loading.BadReturnError(
+            f"custom_kernel returned a {type(returned).__name__}: return a tensor, or a tuple of"
+            f" tensors in the order {', '.join(names)}"
+        )
+    if len(tensors) != len(outputs):
+        raise loading.BadReturnError(
+            f"custom_kernel returned {len(tensors)} tensors, expected {len(outputs)}:"
+            f" {', '.join(names)}"
+        )
+    for name, tensor, output in zip(names, tensors, outputs, strict=True):
+        if tensor is output:
+            continue
+        if not isinstance(tensor, torch.Tensor):
+            raise loading.BadReturnError(
+                f"custom_kernel returned a {type(tensor).__name__} for output {name!r}: return a"
+                " tensor"
+            )
+        got, expected = describe(tensor), describe(output)
+        if got != expected:
+            raise loading.BadReturnError(
+                f"custom_kernel returned {got} for output {name!r}, expected {expected}"
+            )
+        output.copy_(tensor.detach())
+
+
+def describe(tensor: torch.Tensor) -> str:
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return f"{dtype}{list(tensor.shape)} on {tensor.device.type}"
+
+
+def serve_calls(
+    case: Case, memory: Memory, kernel: Kernel, report: Callable[[BaseException], None]
+):
+    """Call the kernel for every odd go word; return at an even one."""
+    go, words, names, handed = memory.go, memory.words, case.names, case.handed
+    # What a kernel returns that wrote to the handed outputs: the one tensor, or the tuple of them.
+    handed_back = [outputs if len(outputs) > 1 else outputs[0] for outputs in case.outputs]
+    slots = list(zip(case.data, case.outputs, handed_back, strict=True))
+    share_core = os.environ.get("JUDGE_SHARED_CORE") == "1"
+    fence = threading.Lock()
+    position = 0
+    last = go[0]
+    while True:
+        while (word := go[0]) == last:
+            if share_core:
+                os.sched_yield()
+        last = word
+        if not word & 1:
+            return
+        data, outputs, expected = slots[position]
+        try:
+            returned = kernel(data)
+            if returned is not expected:
+                settle(returned, outputs, names, handed)
+        except BaseException as error:
+            report(error)
+            words[STATUS_WORD] = 1
+        # A locked instruction completes every store before it, streaming stores too.
+        fence.acquire()
+        fence.release()
+        words[0] = word
+        position = (position + 1) % len(slots)
+
+
+def main(mode: str) -> None:
+    channel = Channel(os.environ["JUDGE_CHANNEL"])
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    loading.import_what_submissions_use(mode, needs_build=lambda name: leave(channel, name))
+    frame, _ = channel.receive()
+    confine.hide_memory()
+    if frame["filter"]:
+        confine.apply_filter(bytes.fromhex(frame["filter"]))
+    # What exists by now stays: the collector need not walk it during calls.
+    gc.collect()
+    gc.freeze()
+    channel.send(kind="ready")
+
+    def report(error: BaseException) -> None:
+        channel.send(kind="fault", **loading.explain(error))
+
+    frame, fds = channel.receive()
+    try:
+        program = loading.load(frame["program"], frame["main"], fds[0])
+    except BaseException as error:
+        report(error)
+        return
+    channel.send(kind="loaded", setup=program.setup is not None)
+
+    memory = None
+    while True:
+        frame, fds = channel.receive()
+        try:
+            if fds:
+                memory = Memory(fds)
+            assert memory is not None
+            if frame["set_up"] and program.setup is not None:
+                constants = {
+                    name: memory.tensor(spec, memory.inputs)
+                    for name, spec in frame["layout"]["constants"].items()
+                }
+                program.setup(constants, frame["meta"])
+            case = Case(frame["layout"], memory, program)
+        except BaseException as error:
+            report(error)
+            return
+        channel.send(kind="laid_out")
+        serve_calls(case, memory, program.kernel, report)
+
+
+def leave(channel: Channel, name: str) -> None:
+    """The submission wants an extension that is not built: say so and stop, past any `except`."""
+    channel.send(kind="needs_build", name=name)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
