@@ -74,6 +74,10 @@ class Supervisor:
         self._running[program.name] = (program, process)
         return process.pid
 
+    def ended(self, name: str) -> int | None:
+        """The exit status of a program that was started and has ended, else None."""
+        return self._running[name][1].poll()
+
     def check(self) -> tuple[str, ...]:
         """Start what died again and reap orphans; a sentence for each restart.
 

@@ -19,8 +19,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TextIO
+from typing import Annotated, TextIO
 
+import typer
+from pydantic import ValidationError
+
+from judge.app import FAULTS, first_organizer_token, organizer_token
 from judge.cli.problems import board_lines
 from judge.cli.talk import Exit, WrongUse, answer, say
 from judge.client import ApiRefusal, JudgeClient, ServerUnreachable
@@ -28,6 +32,8 @@ from judge.examples import run_examples
 from judge.model import Role
 from judge.processes import ProcessError, Program, Supervisor, log_tail
 from judge.settings import ServerSettings
+from judge.tokens import token_hash
+from leaderboard.store import SqlStore
 
 LOCK = "up.lock"
 ORGANIZER_FILE = "up.token"
@@ -49,8 +55,25 @@ class House:
     def secret(self, name: str) -> Path:
         return self.settings.secrets_dir / name
 
+    def log(self, name: str) -> Path:
+        return self.settings.state_dir / "logs" / f"{name}.log"
+
     def as_organizer(self) -> JudgeClient:
         return JudgeClient(self.url, self.organizer)
+
+
+commands = typer.Typer()
+
+
+@commands.command("up")
+def up_command(
+    once: Annotated[
+        bool,
+        typer.Option("--once", help="End after the board; status 0 if all went as expected."),
+    ] = False,
+) -> None:
+    """Run the whole judge on this machine, with the example contest, until Ctrl-C."""
+    raise typer.Exit(up(once))
 
 
 def up(once: bool) -> Exit:
@@ -59,7 +82,11 @@ def up(once: bool) -> Exit:
     A second call on the same state folder starts nothing: it names the running judge, and with
     `once` hands the examples in there.
     """
-    settings = ServerSettings()
+    try:
+        settings = ServerSettings()
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise WrongUse(f"JUDGE_{str(first['loc'][0]).upper()}: {first['msg']}.") from error
     settings = settings.model_copy(update={"state_dir": settings.state_dir.resolve()})
     settings.state_dir.mkdir(parents=True, exist_ok=True)
     with (settings.state_dir / LOCK).open("a+") as lock:
@@ -96,7 +123,7 @@ def _run(settings: ServerSettings, lock: TextIO, once: bool) -> Exit:
     except KeyboardInterrupt:
         say("Stopping ...")
         return Exit.INTERRUPTED if once else Exit.ACCEPTED
-    except ProcessError as error:
+    except (ProcessError, *FAULTS) as error:
         say(str(error), style="red")
         return Exit.JUDGE_FAILED
     finally:
@@ -116,17 +143,18 @@ def _open(settings: ServerSettings, supervisor: Supervisor, once: bool) -> Exit:
     """Start the parts, then the example contest; returns at the end of `once`, else by a signal."""
     say(f"state    {settings.state_dir}")
     first = first_organizer_token(settings)
-    log = settings.state_dir / "logs" / "server.log"
-    pid = supervisor.start(Program("server", _judge("serve"), _environment(settings), log))
-    _wait_until_ready(settings.base_url, supervisor, log)
-    say(f"server   {settings.base_url} (process {pid}, log {log})")
-    house = House(settings, settings.base_url, _organizer_token(settings, first))
-    _runner_token(house)
-    log = settings.state_dir / "logs" / "runner.log"
-    pid = supervisor.start(Program("runner", _runner_argv(house), _environment(settings), log))
-    say(f"runner   {DEVICE} (process {pid}, log {log})")
-    status = _examples(house, once, lambda: _keep_alive(supervisor))
-    _addresses(house, first)
+    try:
+        house = House(settings, settings.base_url, _own_token(settings))
+        _start(supervisor, house, "server", _judge("serve"))
+        _wait_until_ready(house, supervisor)
+        _start(supervisor, house, "runner", _runner_argv(house))
+        status = _examples(house, once, lambda: _keep_alive(supervisor))
+        _addresses(house)
+    finally:
+        # Now or never: only its hash is kept.
+        if first is not None:
+            answer(f"organizer  {first}")
+            answer("           shown this once: judge login --server URL --token TOKEN")
     if once:
         return status
     say("Ctrl-C ends it.")
@@ -141,6 +169,14 @@ def _keep_alive(supervisor: Supervisor) -> None:
 
 
 # --- parts
+
+
+def _start(supervisor: Supervisor, house: House, name: str, argv: list[str]) -> None:
+    log = house.log(name)
+    if log.exists():
+        log.replace(log.with_suffix(".log.1"))
+    pid = supervisor.start(Program(name, argv, _environment(house.settings), log))
+    say(f"{name:<9}process {pid}, log {log}")
 
 
 def _judge(*words: str) -> list[str]:
@@ -185,20 +221,21 @@ def _with_free_port(settings: ServerSettings) -> ServerSettings:
         return settings.model_copy(update={"port": probe.getsockname()[1]})
 
 
-def _wait_until_ready(url: str, supervisor: Supervisor, log: Path) -> None:
+def _wait_until_ready(house: House, supervisor: Supervisor) -> None:
+    """Until the server answers. Raises ProcessError if it ends before, or takes too long."""
     end = time.monotonic() + READY_S
-    with JudgeClient(url) as client:
+    log = house.log("server")
+    with JudgeClient(house.url) as client:
         while time.monotonic() < end:
-            for told in supervisor.check():
-                say(f"{told}\n{log_tail(log)}", style="yellow")
+            status = supervisor.ended("server")
+            if status is not None:
+                raise ProcessError(f"The server ended with status {status}:\n{log_tail(log)}")
             try:
                 client.health()
                 return
             except (ServerUnreachable, ApiRefusal):
                 time.sleep(0.1)
-    raise ProcessError(
-        f"The server did not answer within {READY_S:.0f} s. The end of {log}:\n{log_tail(log)}"
-    )
+    raise ProcessError(f"The server did not answer within {READY_S:.0f} s:\n{log_tail(log)}")
 
 
 # --- tokens
@@ -227,28 +264,20 @@ def _valid(url: str, path: Path) -> str:
     return token
 
 
-def _organizer_token(settings: ServerSettings, first: str | None) -> str:
-    """The token `judge up` works with; made with the first organizer's on the first start."""
+def _own_token(settings: ServerSettings) -> str:
+    """The organizer's token that `judge up` works with, kept in the state folder."""
     path = settings.secrets_dir / ORGANIZER_FILE
-    kept = _valid(settings.base_url, path)
-    if kept:
-        return kept
-    if first is None:
-        raise WrongUse(
-            f"{path} holds no token that this judge knows, and the first organizer token is gone. "
-            f"Make one with `judge admin organizer-token up` and put it into that file."
-        )
-    with JudgeClient(settings.base_url, first) as client:
-        made = client.new_token(Role.ORGANIZER, "judge up").token
+    store = SqlStore.open(settings.store_url)
+    try:
+        kept = path.read_text().strip() if path.exists() else ""
+        known = store.identify(token_hash(kept)) if kept else None
+        if known is not None and known.role is Role.ORGANIZER:
+            return kept
+        made = organizer_token(store, "judge up")
+    finally:
+        store.close()
     _keep(path, made)
     return made
-
-
-def _runner_token(house: House) -> None:
-    path = house.secret(RUNNER_FILE)
-    if not _valid(house.url, path):
-        with house.as_organizer() as client:
-            _keep(path, client.new_token(Role.RUNNER, "judge up", DEVICE).token)
 
 
 def _example_token(house: House) -> str:
@@ -288,7 +317,7 @@ def _examples(house: House, again: bool, on_news: Callable[[], None]) -> Exit:
     return Exit.ACCEPTED if fine else Exit.NOT_ACCEPTED
 
 
-def _addresses(house: House, first: str | None) -> None:
+def _addresses(house: House) -> None:
     with house.as_organizer() as client:
         invite = client.invites(1).codes[0]
     judge = _own_command()
@@ -296,9 +325,6 @@ def _addresses(house: House, first: str | None) -> None:
     answer(f"page       {house.url}")
     answer(f"take part  {judge} login --server {house.url} --invite {invite} --name YOUR-NAME")
     answer(f"           {judge} submit topk.py --problem topk")
-    if first is not None:
-        answer(f"organizer  {first}")
-        answer("           shown this once: judge login --server URL --token TOKEN")
 
 
 def _own_command() -> str:

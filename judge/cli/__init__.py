@@ -13,7 +13,7 @@ from importlib.metadata import entry_points
 
 import typer
 
-from judge.cli import admin, login, problems, receipts, submissions, tokens, whole
+from judge.cli import admin, login, problems, receipts, submissions, tokens
 from judge.cli.talk import WrongUse, exit_of_error, print_json, say
 from judge.client import ApiRefusal, ServerUnreachable
 from judge.wire import ErrorBody
@@ -32,7 +32,7 @@ def own_commands() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         help="Hand in kernels, see verdicts and boards, run the contest.",
     )
-    for part in (login, problems, submissions, receipts, tokens, whole):
+    for part in (login, problems, submissions, receipts, tokens):
         join(root, part.commands)
     root.add_typer(admin.commands, name="admin")
     return root
@@ -85,8 +85,8 @@ def full_commands(words: Sequence[str]) -> typer.Typer:
             join(root, point.load())
         except ModuleNotFoundError as error:
             missing.append(
-                f"The {point.name}'s commands are not installed ({error.name} is missing): "
-                f"pip install 'kernel-judge[{point.name}]'"
+                f"Without the commands of the {point.name}, since {error.name} is not installed: "
+                "pip install 'kernel-judge[all]'"
             )
     if not knows(root, words):
         for line in missing:
