@@ -11,13 +11,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from runners.ports import BoxEnd
+from runners.ports import BoxEnd, SandboxError
 from runners.sandboxes.cgroups import Group
 from runners.sandboxes.channel import send_memory
 from runners.sandboxes.output import BoundedOutput
 from runners.sandboxes.uids import UidLease
 
 _FREEZE_LIMIT_S = 5.0
+_END_LIMIT_S = 20.0
 
 
 class BubblewrapBox:
@@ -39,12 +40,18 @@ class BubblewrapBox:
     ) -> None:
         self._process = process
         self.process_fd = os.pidfd_open(process.pid)
+        self._pid_1_fd = -1
         self._group = group
         self._output = output
         self._lease = lease
         self._owned = owned
         self._killed_by_us = False
         self._end: BoxEnd | None = None
+
+    def watch(self, pid_1: int) -> None:
+        """Say which process is the box's pid 1: the kernel ends it last of all in the box."""
+        with contextlib.suppress(ProcessLookupError):
+            self._pid_1_fd = os.pidfd_open(pid_1)
 
     def send_memory(self, frame: bytes, fds: Sequence[int]) -> None:
         """Send one frame with open files.
@@ -54,10 +61,13 @@ class BubblewrapBox:
         send_memory(self.channel, frame, fds)
 
     def freeze(self) -> None:
-        self._group.freeze(_FREEZE_LIMIT_S)
+        """Stop every process of the box; returns when all are stopped. A box that ended is still."""
+        if self._end is None:
+            self._group.freeze(_FREEZE_LIMIT_S)
 
     def thaw(self) -> None:
-        self._group.thaw()
+        if self._end is None:
+            self._group.thaw()
 
     def memory_now_bytes(self) -> int | None:
         return None if self._end is not None else self._group.memory_now_bytes()
@@ -110,6 +120,10 @@ class BubblewrapBox:
             # Enough by itself where no control group could be had: pid 1 of the box dies with it.
             self._process.kill()
         status = self._process.wait()
+        if self._pid_1_fd >= 0:
+            if not _readable(self._pid_1_fd, _END_LIMIT_S):
+                raise SandboxError(f"the processes of a box outlived it for {_END_LIMIT_S} s")
+            os.close(self._pid_1_fd)
         self._output.finish()
         code, signal = _code_and_signal(status)
         self._end = BoxEnd(
@@ -141,10 +155,10 @@ def _code_and_signal(status: int) -> tuple[int | None, int | None]:
     return status, None
 
 
-def _readable(fd: int) -> bool:
+def _readable(fd: int, limit_s: float = 0.0) -> bool:
     poll = select.poll()
     poll.register(fd, select.POLLIN)
-    return bool(poll.poll(0))
+    return bool(poll.poll(limit_s * 1000))
 
 
 def take_back(directories: Sequence[Path]) -> None:

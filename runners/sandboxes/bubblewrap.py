@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import resource
 import shutil
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from runners.ports import BoxSpec, Isolation, Phase, SandboxError
@@ -149,16 +150,15 @@ class BubblewrapSandbox:
         undo.callback(take_back, owned)
         for directory in owned:
             os.chown(directory, uid, uid)
-        with _ArgumentFiles() as files:
-            gate = files.pipe()
+        with _StartFiles() as files:
             process = subprocess.Popen(
                 self._command(spec, uid, listener.path, files),
                 env={},
                 cwd="/",
-                stdin=gate.read_fd,
+                stdin=files.gate_fd,
                 stdout=output.write_fd,
                 stderr=output.write_fd,
-                pass_fds=files.fds,
+                pass_fds=files.inherited,
                 start_new_session=True,
             )
             output.close_write_end()
@@ -166,8 +166,9 @@ class BubblewrapSandbox:
             try:
                 group.join(process.pid)
                 self._limit(process.pid, spec)
-                os.write(gate.write_fd, b"\n")
+                os.write(files.open_gate_fd, b"\n")
                 box.channel = listener.accept(self._connect_limit_s, box.process_fd, output)
+                box.watch(files.pid_1())
             except (SandboxError, OSError) as error:
                 end = box.kill()
                 printed = end.output.decode(errors="replace").strip()
@@ -178,9 +179,7 @@ class BubblewrapSandbox:
         box.channel.settimeout(_CHANNEL_LIMIT_S)
         return box
 
-    def _command(
-        self, spec: BoxSpec, uid: int, channel: Path, files: _ArgumentFiles
-    ) -> Sequence[str]:
+    def _command(self, spec: BoxSpec, uid: int, channel: Path, files: _StartFiles) -> Sequence[str]:
         """argv of the launched process. Options travel by a file: a box can read its pid 1's argv."""
         inside_uid = uid if self._uids is not None else _UNPRIVILEGED_UID
         small = {path: files.add(text) for path, text in view.small_files(inside_uid).items()}
@@ -189,6 +188,7 @@ class BubblewrapSandbox:
         options += _USER_FLAGS if self._uids is None else _ROOT_FLAGS
         for name, value in {**spec.environment, "JUDGE_CHANNEL": PATH_INSIDE}.items():
             options += ["--setenv", name, value]
+        options += ["--info-fd", str(files.news_fd)]
         options += ["--seccomp", str(files.add(seccomp.base_filter_bpf(spec.network)))]
         packed = b"\0".join(os.fsencode(option) for option in options) + b"\0"
         gate = ["/bin/sh", "-c", _GATE, "sh"]
@@ -206,6 +206,8 @@ class BubblewrapSandbox:
             resource.RLIMIT_CORE: 1,
             resource.RLIMIT_NOFILE: _OPEN_FILES,
             resource.RLIMIT_FSIZE: spec.tmp_bytes,
+            resource.RLIMIT_RTPRIO: 0,
+            resource.RLIMIT_NICE: 0,
         }
         held = self._cgroups.limits
         if "memory" not in held:
@@ -222,40 +224,39 @@ class BubblewrapSandbox:
         shutil.rmtree(self._state, ignore_errors=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pipe:
-    read_fd: int
-    write_fd: int
+class _StartFiles:
+    """Open files that a start needs, closed here once the child has its copies.
 
-
-class _ArgumentFiles:
-    """Open files that a start needs, closed here once the child has its copies."""
+    gate_fd: the child waits for a line on it. news_fd: bubblewrap tells on it what it has started.
+    """
 
     def __init__(self) -> None:
-        self._fds: list[int] = []
-        self._pipes: list[_Pipe] = []
+        self.gate_fd, self.open_gate_fd = os.pipe()
+        self._read_news_fd, self.news_fd = os.pipe()
+        self._arguments: list[int] = []
 
     @property
-    def fds(self) -> tuple[int, ...]:
-        """Those that the child inherits under their own numbers."""
-        return tuple(self._fds)
+    def inherited(self) -> tuple[int, ...]:
+        """Those that the child has under their own numbers."""
+        return (self.news_fd, *self._arguments)
 
-    def pipe(self) -> _Pipe:
-        self._pipes.append(_Pipe(*os.pipe()))
-        return self._pipes[-1]
+    def pid_1(self) -> int:
+        """The host's number of the box's first process. Ask only after its program has connected."""
+        return int(json.loads(os.read(self._read_news_fd, 4096))["child-pid"])
 
     def add(self, content: bytes) -> int:
         fd = os.memfd_create("argument")
-        self._fds.append(fd)
+        self._arguments.append(fd)
         os.write(fd, content)
         os.lseek(fd, 0, os.SEEK_SET)
         return fd
 
-    def __enter__(self) -> _ArgumentFiles:
+    def __enter__(self) -> _StartFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for fd in (*self._fds, *(end for pipe in self._pipes for end in astuple(pipe))):
+        pipes = (self.gate_fd, self.open_gate_fd, self._read_news_fd, self.news_fd)
+        for fd in (*pipes, *self._arguments):
             os.close(fd)
 
 
