@@ -6,15 +6,15 @@ Only texts are read here: `reference.py` is run by runners alone.
 from __future__ import annotations
 
 import ast
-import hashlib
 import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from judge.archive import digest_of_files
 from judge.declaration import SECRET_PREFIX, read_problem
-from judge.model import Case, Contest, Problem, SecretCases, Stage, Value
+from judge.model import Case, Contest, Problem, SecretCases, SourceFile, Stage, Value
 from judge.ports import OpenContest
 from judge.statement import faults_of_statement
 from judge.tables import DeclarationError, Table, read_table
@@ -92,12 +92,7 @@ def digest_of_folder(folder: Path) -> str:
         outside = {"submissions", "__pycache__"}.intersection(steps)
         if path.is_file() and not outside and not any(step.startswith(".") for step in steps):
             names.add("/".join(steps))
-    digest = hashlib.sha256()
-    for name in sorted(names):
-        for part in (name.encode(), (folder / name).read_bytes()):
-            digest.update(len(part).to_bytes(8, "big"))
-            digest.update(part)
-    return digest.hexdigest()
+    return digest_of_files([SourceFile(name, (folder / name).read_bytes()) for name in names])
 
 
 def draw_secret_cases(problem: Problem, key: bytes) -> tuple[Case, ...]:

@@ -220,8 +220,13 @@ def test_job_of_an_older_version_of_the_problem_is_not_shown() -> None:
 
 
 def test_equal_scores_rank_in_the_order_of_receipt() -> None:
-    jobs = [finished(2, 2, ([5_000], [5_000])), finished(1, 1, ([5_000], [5_000]), seconds=90)]
-    assert ranks(jobs) == {1: 1, 2: 2}
+    equal = ([5_000], [5_000])
+    assert ranks([finished(2, 2, equal), finished(1, 1, equal, seconds=90)]) == {1: 1, 2: 2}
+    # What counts is the receipt of the standing submission, not of an earlier one.
+    assert ranks([finished(1, 1, equal), finished(2, 2, equal), finished(3, 1, equal)]) == {
+        2: 1,
+        1: 2,
+    }
 
 
 def test_time_below_the_noise_ranks_and_is_marked() -> None:
