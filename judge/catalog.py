@@ -83,8 +83,7 @@ def digest_of_folder(folder: Path) -> str:
     """SHA-256 (hex) over what the judge uses: the four needed files and every other Python file.
 
     What lies in `submissions` or `__pycache__`, or below a name that starts with a dot, is left
-    out. Sorted by path; each path (UTF-8, with /) and each content goes in behind its length, 8
-    bytes big-endian.
+    out. Hashed as a submission's files are, each by its path with /.
     """
     names = set(NEEDED)
     for path in folder.rglob("*.py"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from judge.model import Refusal
 
@@ -16,35 +16,68 @@ _DEVICE_NAMES = frozenset(
 )
 
 
+_PLAIN = "use plain relative names such as kernel.py or parts/tile.h"
+
+
+def _steps(name: str) -> list[str]:
+    return name.split("/")
+
+
+# (whether a name has the fault, what is wrong with it, what to do); the first that holds is told.
+_FAULTS: tuple[tuple[Callable[[str], bool], str, str], ...] = (
+    (
+        lambda name: any(unicodedata.category(char)[0] == "C" for char in name),
+        "has a control or invisible character in its name",
+        _PLAIN,
+    ),
+    (lambda name: "\\" in name, "has a backslash in its name", "separate folders with /"),
+    (lambda name: name.startswith("/") or name[1:2] == ":", "has an absolute path", _PLAIN),
+    (
+        lambda name: any(step in ("", ".", "..") for step in _steps(name)),
+        "has an empty, . or .. step in its path",
+        _PLAIN,
+    ),
+    (
+        lambda name: len(_steps(name)) > MAX_DEPTH,
+        f"lies over {MAX_DEPTH} folders deep",
+        "use fewer folders",
+    ),
+    (
+        lambda name: len(name.encode()) > MAX_NAME_BYTES,
+        f"has a name of over {MAX_NAME_BYTES} bytes",
+        "use a shorter one",
+    ),
+    (
+        lambda name: any(
+            step.split(".")[0].strip().casefold() in _DEVICE_NAMES for step in _steps(name)
+        ),
+        "has a name that Windows keeps for a device",
+        "rename it",
+    ),
+    (
+        lambda name: any(
+            step != step.strip() or step.startswith("-") or step.endswith(".")
+            for step in _steps(name)
+        ),
+        "has a step that starts with - or a blank, or ends with a dot or a blank",
+        "rename it",
+    ),
+    (
+        lambda name: not unicodedata.is_normalized("NFC", name),
+        "has accents written as separate characters in its name",
+        "use plain letters",
+    ),
+)
+
+
 def fault_of_name(name: str) -> Refusal | None:
     """Why a relative path is not taken, or None if it is."""
-    parts = name.split("/")
-    remedy = "use plain relative names such as kernel.py or parts/tile.h"
-    what = None
     if not name:
-        what = "has no name"
-    elif any(unicodedata.category(char)[0] == "C" for char in name):
-        what = "has a control or invisible character in its name"
-    elif "\\" in name:
-        what, remedy = "has a backslash in its name", "separate folders with /"
-    elif name.startswith("/") or name[1:2] == ":":
-        what = "has an absolute path"
-    elif any(part in ("", ".", "..") for part in parts):
-        what = "has an empty, . or .. step in its path"
-    elif len(parts) > MAX_DEPTH:
-        what, remedy = f"lies over {MAX_DEPTH} folders deep", "use fewer folders"
-    elif len(name.encode()) > MAX_NAME_BYTES:
-        what, remedy = f"has a name of over {MAX_NAME_BYTES} bytes", "use a shorter one"
-    elif any(part.split(".")[0].strip().casefold() in _DEVICE_NAMES for part in parts):
-        what, remedy = "has a name that Windows keeps for a device", "rename it"
-    elif any(part != part.strip() or part.startswith("-") or part.endswith(".") for part in parts):
-        what, remedy = "has a step that starts with - or ends with a dot or blank", "rename it"
-    elif not unicodedata.is_normalized("NFC", name):
-        what, remedy = "has accents written as separate characters in its name", "use plain letters"
-    if what is None:
-        return None
-    subject = f"The file {quoted(name)}" if name else "A file"
-    return Refusal("bad_path", f"{subject} {what}: {remedy}.")
+        return Refusal("bad_path", "A file has no name: give it one, such as kernel.py.")
+    for has_fault, what, remedy in _FAULTS:
+        if has_fault(name):
+            return Refusal("bad_path", f"The file {quoted(name)} {what}: {remedy}.")
+    return None
 
 
 def name_clash(names: Sequence[str]) -> Refusal | None:
