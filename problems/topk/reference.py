@@ -20,6 +20,9 @@ import torch
 
 from judge.model import Case, Difference, Report
 
+Inputs = Mapping[str, Any]
+Tensors = Mapping[str, torch.Tensor]
+
 DEFAULTS: Mapping[str, Any] = {
     "n_group": 1,
     "topk_group": 1,
@@ -30,9 +33,8 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """What a case means where it does not say: Kimi K2.5's router on ordinary data."""
 
-_TOLERANCES = tomllib.loads(Path(__file__).with_name("problem.toml").read_text("utf-8"))[
-    "tolerances"
-]
+_DECLARED = tomllib.loads(Path(__file__).with_name("problem.toml").read_text("utf-8"))
+_TOLERANCES = _DECLARED["tolerances"]
 CHOICE_TOLERANCE = float(_TOLERANCES["choice"]["value"])
 GROUP_TOLERANCE = float(_TOLERANCES["group"]["value"])
 WEIGHT_TOLERANCE = float(_TOLERANCES["weight"]["value"])
@@ -59,10 +61,11 @@ def generate(case: Case, rng: np.random.Generator) -> dict[str, Any]:
 
 def _logits(kind: str, tokens: int, experts: int, rng: np.random.Generator) -> torch.Tensor:
     shape = (tokens, experts)
+    drawn: np.ndarray[Any, Any]
     if kind == "wide":
-        drawn = rng.uniform(-14.0, 6.0, shape).astype(np.float32)
+        drawn = rng.uniform(-14.0, 6.0, shape)
     elif kind == "coarse":
-        drawn = rng.integers(-4, 5, shape).astype(np.float32) / 2
+        drawn = rng.integers(-4, 5, shape) / 2
     elif kind in ("normal", "nonfinite"):
         drawn = rng.standard_normal(shape, dtype=np.float32)
         drawn *= 2
@@ -70,14 +73,13 @@ def _logits(kind: str, tokens: int, experts: int, rng: np.random.Generator) -> t
         raise ValueError(f'logits = "{kind}" is none of normal, wide, coarse, nonfinite')
     if kind == "nonfinite":
         _spoil(drawn, rng)
-    return torch.from_numpy(drawn).to(torch.bfloat16)
+    return torch.from_numpy(drawn).bfloat16()
 
 
 def _spoil(logits: np.ndarray[Any, Any], rng: np.random.Generator) -> None:
     """Put NaN and infinities in: single elements everywhere, whole rows here and there."""
-    specials = np.array([np.nan, np.inf, -np.inf], dtype=np.float32)
     hit = rng.random(logits.shape) < 0.03
-    logits[hit] = rng.choice(specials, int(hit.sum()))
+    logits[hit] = rng.choice([np.nan, np.inf, -np.inf], int(hit.sum()))
     kinds = rng.integers(0, 8, logits.shape[0])
     logits[kinds == 0] = np.nan
     logits[kinds == 1] = -np.inf
@@ -98,14 +100,10 @@ def _bias(kind: str, experts: int, k: int, rng: np.random.Generator) -> torch.Te
         drawn[rng.integers(experts)] = 1e30
     elif kind == "masked":
         # Fewer experts than are asked for: the rest of a row's ids are fill with weight 0.
-        open_experts = rng.choice(experts, k // 2, replace=False)
-        closed = np.ones(experts, dtype=bool)
-        closed[open_experts] = False
-        drawn[closed] = -np.inf
+        drawn[rng.permutation(experts)[k // 2 :]] = -np.inf
     elif kind != "uniform":
-        raise ValueError(
-            f'bias = "{kind}" is none of uniform, zero, positive, negative, huge, masked'
-        )
+        known = "uniform, zero, positive, negative, huge, masked"
+        raise ValueError(f'bias = "{kind}" is none of {known}')
     return torch.from_numpy(drawn.astype(np.float32))
 
 
@@ -116,10 +114,7 @@ def outputs(case: Case) -> dict[str, tuple[torch.dtype, tuple[int, ...]]]:
 
 
 def bytes_and_flops(case: Case) -> tuple[int, int]:
-    """Logits and bias read once, weights and ids written once; about 6 operations per logit.
-
-    Six: scale, exp2, add, reciprocal, add bias, compare.
-    """
+    """Everything moved once; 6 operations a logit: scale, exp2, add, invert, add bias, compare."""
     tokens, experts, k = (int(case.values[name]) for name in ("tokens", "experts", "k"))
     return tokens * experts * 2 + experts * 4 + tokens * k * 8, 6 * tokens * experts
 
@@ -139,9 +134,8 @@ class _Routing:
     open: torch.Tensor
 
 
-def _route(inputs: Mapping[str, Any], rows: torch.Tensor | None = None) -> _Routing:
-    logits = inputs["logits"] if rows is None else inputs["logits"][rows]
-    choice = torch.sigmoid(logits.double()).add_(inputs["bias"].double())
+def _route(inputs: Inputs) -> _Routing:
+    choice = torch.sigmoid(inputs["logits"].double()).add_(inputs["bias"].double())
     choice.masked_fill_(choice.isnan(), -_INFINITY)
     n_group, keep = inputs["n_group"], inputs["topk_group"]
     if n_group == 1:
@@ -181,16 +175,16 @@ def _thresholds(masked: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tenso
     return ids, last, above
 
 
-def _weights(inputs: Mapping[str, Any], ids: torch.Tensor, choice: torch.Tensor) -> torch.Tensor:
+def _weights(inputs: Inputs, ids: torch.Tensor, choice: torch.Tensor) -> torch.Tensor:
     """fp64 weights of the given experts, in the order of ids; choice: theirs, masked."""
     s = torch.sigmoid(inputs["logits"].gather(1, ids).double())
     s.masked_fill_(choice == -_INFINITY, 0.0)
     if inputs["renormalise"]:
         s /= s.sum(1, keepdim=True).clamp(min=1e-20)
-    return s * inputs["scale"]
+    return s.mul_(inputs["scale"])
 
 
-def reference(inputs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+def reference(inputs: Inputs) -> dict[str, torch.Tensor]:
     """weights and ids in fp64 and int64, and what `check` needs to judge any other right answer.
 
     kept: bool [tokens, n_group]. last: the k-th largest choice [tokens, 1]. above: how many
@@ -231,12 +225,7 @@ class _Judged:
         return self.selected & self.weighed
 
 
-def _judge(
-    inputs: Mapping[str, Any],
-    expected: Mapping[str, torch.Tensor],
-    ids: torch.Tensor,
-    got: torch.Tensor,
-) -> _Judged:
+def _judge(inputs: Inputs, expected: Tensors, ids: torch.Tensor, got: torch.Tensor) -> _Judged:
     """Hold ids (in range and distinct) and weights against the groups and thresholds expected."""
     s = torch.sigmoid(inputs["logits"].gather(1, ids).double())
     choice = s + inputs["bias"].double()[ids]
@@ -257,36 +246,24 @@ def _judge(
 class _Answer:
     """An output on trial. raw: ids as handed in; ids: clamped into range, safe to index with."""
 
-    inputs: Mapping[str, Any]
-    expected: Mapping[str, torch.Tensor]
+    inputs: Inputs
+    expected: Tensors
     raw: torch.Tensor
     ids: torch.Tensor
     weights: torch.Tensor
-    in_range: torch.Tensor
     distinct: torch.Tensor
 
 
-def check(
-    inputs: Mapping[str, Any],
-    expected: Mapping[str, torch.Tensor],
-    output: Mapping[str, torch.Tensor],
-) -> Report:
+def check(inputs: Inputs, expected: Tensors, output: Tensors) -> Report:
     """Whether every row holds k right experts, each with its own right weight, in any order."""
     experts = inputs["logits"].shape[1]
     raw = output["ids"].long()
     ids = raw.clamp(0, experts - 1)
     ordered = ids.sort(1).values
-    answer = _Answer(
-        inputs=inputs,
-        expected=expected,
-        raw=raw,
-        ids=ids,
-        weights=output["weights"].double(),
-        in_range=(raw == ids).all(1),
-        distinct=(ordered[:, 1:] != ordered[:, :-1]).all(1),
-    )
+    distinct = (ordered[:, 1:] != ordered[:, :-1]).all(1)
+    answer = _Answer(inputs, expected, raw, ids, output["weights"].double(), distinct)
     judged = _judge(inputs, expected, ids, answer.weights)
-    sound = answer.in_range & answer.distinct
+    sound = (raw == ids).all(1) & distinct
     passed = sound & judged.passed()
     for row in (sound & ~passed & expected["ambiguous"]).nonzero().flatten().tolist():
         _try_other_groups(answer, row, judged)
@@ -335,8 +312,8 @@ def _explain(answer: _Answer, judged: _Judged, row: int) -> tuple[str, list[Diff
     """What is wrong with a row, as a sentence and as its differing elements."""
     raw = answer.raw[row].tolist()
     experts = answer.inputs["logits"].shape[1]
-    if not answer.in_range[row]:
-        outside = [at for at, expert in enumerate(raw) if not 0 <= expert < experts]
+    outside = [at for at, expert in enumerate(raw) if not 0 <= expert < experts]
+    if outside:
         found = [Difference("ids", (row, at), str(raw[at]), f"0..{experts - 1}") for at in outside]
         return f"id {raw[outside[0]]} is outside 0..{experts - 1}", found
     if not answer.distinct[row]:
@@ -345,38 +322,29 @@ def _explain(answer: _Answer, judged: _Judged, row: int) -> tuple[str, list[Diff
         return f"id {raw[twice[0]]} is there twice", found
     if not judged.selected[row]:
         return _explain_selection(answer, judged, row)
-    wrong = (
-        (~(judged.error[row] <= WEIGHT_TOLERANCE * judged.weights[row] + WEIGHT_FLOOR))
-        .nonzero()
-        .flatten()
-        .tolist()
+    allowed = WEIGHT_TOLERANCE * judged.weights[row] + WEIGHT_FLOOR
+    wrong = (~(judged.error[row] <= allowed)).nonzero().flatten().tolist()
+    got, right = (
+        [f"{w:.9g}" for w in tensor[row].tolist()] for tensor in (answer.weights, judged.weights)
     )
-    found = [
-        Difference(
-            "weights",
-            (row, at),
-            f"{answer.weights[row, at]:.9g}",
-            f"{judged.weights[row, at]:.9g}",
-        )
-        for at in wrong
-    ]
-    return f"the weight of expert {raw[wrong[0]]} is {found[0].got}, not {found[0].expected}", found
+    found = [Difference("weights", (row, at), got[at], right[at]) for at in wrong]
+    at = wrong[0]
+    return f"the weight of expert {raw[at]} is {got[at]}, not {right[at]}", found
 
 
 def _explain_selection(answer: _Answer, judged: _Judged, row: int) -> tuple[str, list[Difference]]:
-    raw = answer.raw[row].tolist()
     at = int(judged.choice[row].argmin())
     one = {**answer.inputs, "logits": answer.inputs["logits"][row : row + 1]}
     masked = _mask(_route(one).choice, answer.expected["kept"][row : row + 1])[0]
     masked[answer.ids[row]] = -_INFINITY
     left_out = int(masked.argmax())
-    got = f"{raw[at]} (choice {judged.choice[row, at]:.9g})"
+    got = f"{answer.raw[row, at]} (choice {judged.choice[row, at]:.9g})"
     better = f"{left_out} (choice {masked[left_out]:.9g})"
     sentence = f"expert {got} was chosen and expert {better} was left out"
     return sentence, [Difference("ids", (row, at), got, better)]
 
 
 def _largest(errors: torch.Tensor) -> float | None:
-    """The largest finite error, or None where there is none (a NaN is no number to show)."""
+    """The largest finite error; None where there is none."""
     finite = errors[errors.isfinite()]
     return float(finite.max()) if finite.numel() else None
