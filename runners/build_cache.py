@@ -1,0 +1,157 @@
+"""What the build stage keeps on disk: shared objects and folders of extensions, by digest.
+
+Nothing that a box left is followed or trusted: links and special files are dropped, sizes and
+counts are bounded, and what is kept is a copy that no box can write to.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+FOLDER_BYTES: Final = 256 << 20
+FOLDER_ENTRIES: Final = 2_000
+CHUNK_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class KeptModule:
+    """A shared object and what its compiler said."""
+
+    content: bytes
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFolder:
+    """A folder of extensions, readable by all, and what was said while they were compiled."""
+
+    path: Path
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewFolder:
+    """A folder that a box writes to. It counts what lies in it, since the disk is the host's."""
+
+    path: Path
+
+    def is_too_large(self) -> bool:
+        """Whether it holds over 256 MiB or 2,000 entries."""
+        total = 0
+        for count, entry in enumerate(_entries(self.path)):
+            try:
+                total += entry.stat(follow_symlinks=False).st_blocks * 512
+            except FileNotFoundError:
+                continue  # the box is at work
+            if count >= FOLDER_ENTRIES or total > FOLDER_BYTES:
+                return True
+        return False
+
+
+class BuildCache:
+    """One directory, which only the runner can enter. Keys are hexadecimal digests."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        for kind in ("native", "extensions"):
+            (directory / kind).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def module(self, key: str) -> KeptModule | None:
+        path = self._directory / "native" / f"{key}.so"
+        try:
+            return KeptModule(path.read_bytes(), path.with_suffix(".log").read_text("utf-8"))
+        except FileNotFoundError:
+            return None
+
+    def keep_module(self, key: str, module: KeptModule) -> None:
+        path = self._directory / "native" / f"{key}.so"
+        _write(path.with_suffix(".log"), module.log.encode())
+        _write(path, module.content)
+
+    def folder(self, key: str) -> KeptFolder | None:
+        path = self._directory / "extensions" / key
+        try:
+            return KeptFolder(path, (path.parent / f"{key}.log").read_text("utf-8"))
+        except FileNotFoundError:
+            return None
+
+    @contextmanager
+    def new_folder(self) -> Iterator[NewFolder]:
+        """An empty folder for a build box; removed in the end."""
+        with tempfile.TemporaryDirectory(dir=self._directory, prefix="new-") as parent:
+            path = Path(parent) / "out"
+            path.mkdir()
+            yield NewFolder(path)
+
+    def keep_folder(self, key: str, left: NewFolder, log: str) -> KeptFolder:
+        """Copy what a box has left, once the box has ended; regular files only."""
+        path = self._directory / "extensions" / key
+        with tempfile.TemporaryDirectory(dir=self._directory, prefix="copy-") as parent:
+            copy = Path(parent) / "copy"
+            copy_regular_files(left.path, copy)
+            shutil.rmtree(path, ignore_errors=True)
+            copy.rename(path)
+        # The log comes last: without it the folder does not count.
+        _write(path.parent / f"{key}.log", log.encode())
+        return KeptFolder(path, log)
+
+
+def copy_regular_files(source: Path, target: Path) -> None:
+    """Copy a tree that a stranger made: links and special files are left out.
+
+    Stops at the limits of a folder; what lies beyond them is left out too.
+    """
+    target.mkdir()
+    target.chmod(0o755)
+    left = FOLDER_BYTES
+    for count, entry in enumerate(_entries(source)):
+        if count >= FOLDER_ENTRIES:
+            return
+        copy = target / Path(entry.path).relative_to(source)
+        if entry.is_dir(follow_symlinks=False):
+            copy.mkdir()
+            copy.chmod(0o755)
+        elif entry.is_file(follow_symlinks=False):
+            left -= _copy_file(entry.path, copy, left)
+
+
+def _copy_file(source: str, target: Path, limit: int) -> int:
+    fd = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as file:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
+            return 0
+        with target.open("wb") as copy:
+            shutil.copyfileobj(file, copy, CHUNK_BYTES)
+    target.chmod(0o644)
+    return found.st_size
+
+
+def _entries(directory: Path) -> Iterator[os.DirEntry[str]]:
+    """Everything below a directory, parents first, no link followed; bounded by its reader."""
+    waiting = [str(directory)]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as found:
+                for entry in found:
+                    yield entry
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except FileNotFoundError:
+            continue  # removed meanwhile by the box
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+    Path(name).rename(path)
