@@ -8,15 +8,14 @@ of the fold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from judge.model import JobState, Mode, Outcome, Refusal, Verdict
 from judge.ports import JobRecord
-
-MAX_ATTEMPTS = 3
+from judge.rules import MAX_ATTEMPTS
 
 FINAL = (JobState.DONE, JobState.CANCELLED)
 

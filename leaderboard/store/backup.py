@@ -29,7 +29,11 @@ def backup(engines: Engines, path: str) -> int:
     part.touch(mode=0o600)
     if engines.reader.dialect.name == "sqlite":
         with engines.reader.connect() as connection:
-            connection.exec_driver_sql("VACUUM INTO ?", (str(part),))
+            connection.exec_driver_sql("PRAGMA query_only=OFF")  # it forbids writing the copy too
+            try:
+                connection.exec_driver_sql("VACUUM INTO ?", (str(part),))
+            finally:
+                connection.exec_driver_sql("PRAGMA query_only=ON")
     else:
         snapshot = engines.reader.execution_options(isolation_level="REPEATABLE READ")
         with snapshot.begin() as connection:

@@ -1,0 +1,95 @@
+"""Promises of the embedded database under failure: what was answered is on disk."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from judge.ports import StoreError
+from leaderboard.store import SqlStore
+from leaderboard.store.engines import open_engines
+
+HAND_IN_FOR_EVER = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from judge.model import Mode, SourceFile
+from judge.ports import NewSubmission
+from leaderboard.store import SqlStore
+
+now = datetime(2026, 11, 30, 12, tzinfo=UTC)
+store = SqlStore.open(sys.argv[1])
+who = store.register("ada", None, b"t" * 32, now)
+
+def hand_in(n):
+    files = (SourceFile("a.py", b"%d" % n),)
+    new = NewSubmission(who.user_id, who.team_id, "topk", 1, "cpu", Mode.TEST, "a.py", "ab" * 32, files, now)
+    record = store.add_submission(new, None)
+    sys.stdout.write(f"{record.submission.id} {n}\\n")
+    sys.stdout.flush()
+
+with ThreadPoolExecutor(8) as pool:
+    list(pool.map(hand_in, range(1_000_000)))
+"""
+
+
+def test_what_was_answered_is_there_after_the_process_is_killed(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/judge.sqlite3"
+    process = subprocess.Popen(
+        [sys.executable, "-c", HAND_IN_FOR_EVER, url], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(200)]
+    process.kill()
+    lines += process.stdout.read().splitlines(keepends=True)
+    process.stdout.close()
+    process.wait()
+    answered = [line.split() for line in lines if line.endswith("\n")]
+    assert len(answered) >= 200
+    store = SqlStore.open(url)
+    for number, text in answered:
+        record = store.record(int(number))
+        assert record is not None
+        assert store.files(int(number))[0].content == text.encode()
+        assert store.record_of_job(record.job_id) == record
+    received = store.events(["submission.received"], 0, 10**9)
+    assert len(received) == len(store.history(None, None, None, 10**9))
+    store.close()
+
+
+def test_the_database_file_is_closed_to_other_accounts(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "judge.sqlite3"
+    SqlStore.open(f"sqlite:///{path}").close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "mysql://h/x", "judge.sqlite3", "sqlite:///:memory:"])
+def test_a_database_that_cannot_hold_a_contest_is_refused_with_the_remedy(url: str) -> None:
+    with pytest.raises(StoreError, match="sqlite:///path/to/file"):
+        SqlStore.open(url)
+
+
+def test_a_password_in_a_refused_url_is_not_repeated() -> None:
+    with pytest.raises(StoreError) as caught:
+        SqlStore.open("mysql://judge:hunter2@host/db")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_every_commit_waits_for_the_disk(tmp_path: Path) -> None:
+    engines = open_engines(f"sqlite:///{tmp_path}/judge.sqlite3")
+    with engines.writer.begin() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
+    engines.dispose()
+
+
+def test_a_file_that_is_no_database_is_an_error_of_the_store(tmp_path: Path) -> None:
+    path = tmp_path / "judge.sqlite3"
+    path.write_text("this is no database" * 1000)
+    with pytest.raises(StoreError):
+        SqlStore.open(f"sqlite:///{path}")
