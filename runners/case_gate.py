@@ -11,7 +11,7 @@ import torch
 from judge.model import Case, Report
 from runners.evaluator.inputs import Draw, stream
 from runners.problem import Inputs, LoadedProblem, Tensors
-from runners.trial import Rehearsal, random_bits
+from runners.rehearsal import Rehearsal, random_bits
 
 KEY = bytes(range(16))
 FUZZ_ROUNDS = 8

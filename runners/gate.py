@@ -27,7 +27,7 @@ from judge.tables import DeclarationError
 from runners.case_gate import faults_of_case, rehearse
 from runners.problem import LoadedProblem, ProblemError
 from runners.problem import load_problem as load_code
-from runners.trial import Rehearsal, in_child, try_kernel
+from runners.rehearsal import Rehearsal, in_child, play_kernel
 
 GATE_LIMIT_S = 600.0
 CASE_LIMIT_S = 60.0
@@ -173,11 +173,11 @@ def _inspect_kernel(
     if expect is not Verdict.ACCEPTED:
         # A mutant that lives in small test cases may still be slow: timing cases are for the rest.
         rehearsals = [r for r in rehearsals if r.case.stage is Stage.TEST]
-    trial = try_kernel(path, loaded, rehearsals, KERNEL_LIMIT_S)
-    if trial.verdict is expect:
+    end = play_kernel(path, loaded, rehearsals, KERNEL_LIMIT_S)
+    if end.verdict is expect:
         return
-    got = f"ends as {trial.verdict}" + (f" on {trial.case}" if trial.case else "")
-    got += f" ({trial.message})" if trial.message else ""
+    got = f"ends as {end.verdict}" + (f" on {end.case}" if end.case else "")
+    got += f" ({end.message})" if end.message else ""
     remedy = (
         "mend the kernel, or loosen check"
         if expect is Verdict.ACCEPTED

@@ -20,7 +20,7 @@ from judge.model import Case, Report, Stage, Verdict
 from runners.case_gate import rehearse
 from runners.gate import Label, read_label, shipped
 from runners.problem import load_problem as load_code
-from runners.trial import Rehearsal, random_bits
+from runners.rehearsal import Rehearsal, random_bits
 
 FOLDER = Path(__file__).parents[2] / "problems" / "topk"
 PROBLEM = load_code(FOLDER, load_problem(FOLDER).problem)

@@ -107,7 +107,7 @@ def random_bits(
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class KernelEnd:
     """How a kernel fared: the first verdict that is not accepted, with its case and the sentence."""
 
     verdict: Verdict
@@ -115,9 +115,9 @@ class Trial:
     message: str = ""
 
 
-def try_kernel(
+def play_kernel(
     path: Path, problem: LoadedProblem, rehearsals: Sequence[Rehearsal], limit_s: float
-) -> Trial:
+) -> KernelEnd:
     """Call a Python kernel on every rehearsal, in a child, until one is not accepted."""
 
     def step() -> dict[str, str]:
@@ -126,9 +126,9 @@ def try_kernel(
     end = in_child(step, limit_s)
     if end.fault:
         late = end.fault.startswith("did not end")
-        return Trial(Verdict.TIME_LIMIT if late else Verdict.RUNTIME_ERROR, "", end.fault)
+        return KernelEnd(Verdict.TIME_LIMIT if late else Verdict.RUNTIME_ERROR, "", end.fault)
     verdict, case, message = (end.result[name] for name in ("verdict", "case", "message"))
-    return Trial(Verdict(verdict), case, message)
+    return KernelEnd(Verdict(verdict), case, message)
 
 
 def _play(path: Path, problem: LoadedProblem, rehearsals: Sequence[Rehearsal]) -> dict[str, str]:
