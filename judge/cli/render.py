@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rich.table import Table
@@ -69,12 +70,18 @@ def spread(measurement: MeasurementBody | None) -> str:
 
 
 def case_table(body: SubmissionBody) -> Table | None:
-    """One row per case: shape, stage, verdict, largest error, net median and its noise."""
+    """One row per case: shape, stage, verdict, largest error, net median and its noise.
+
+    Secret cases of which nothing but the verdict is told share a row.
+    """
     if body.outcome is None or not body.outcome.results:
         return None
     measured = {m.case: m for m in body.outcome.measurements}
+    hidden = Counter((r.stage, r.verdict) for r in body.outcome.results if _is_hidden(r))
     rows: list[Sequence[str | Text]] = []
     for result in body.outcome.results:
+        if _is_hidden(result):
+            continue
         taken = measured.get(result.case)
         rows.append(
             (
@@ -88,8 +95,15 @@ def case_table(body: SubmissionBody) -> Table | None:
                 str(len(taken.samples_ns)) if taken else "-",
             )
         )
+    for (stage, verdict), count in hidden.items():
+        label = f"{count} secret case{'s' if count > 1 else ''}"
+        rows.append((label, stage.value, styled(verdict), *"-----"))
     columns = ("case", "stage", "verdict", "max abs err", "max rel err", "median", "noise", "n")
     return table(columns, rows, right="max abs err,max rel err,median,noise,n")
+
+
+def _is_hidden(result: CaseResultBody) -> bool:
+    return result.secret and not result.values
 
 
 def fault_lines(result: CaseResultBody) -> list[str]:

@@ -132,6 +132,24 @@ def test_the_case_table_shows_every_shape_with_its_time_and_noise(
     assert lines[2].split() == timing
 
 
+def test_secret_cases_of_which_only_the_verdict_is_told_share_a_row(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    hidden = [
+        result("secret", Stage.TEST, verdict, secret=True)
+        for verdict in (Verdict.ACCEPTED, Verdict.ACCEPTED, Verdict.WRONG_ANSWER)
+    ]
+    made = case_table(judged(Verdict.WRONG_ANSWER, results=hidden))
+    assert made is not None
+    show(made)
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split()[:3] for line in lines] == [
+        ["2", "secret", "cases"],
+        ["1", "secret", "case"],
+    ]
+    assert "wrong answer" in lines[1]
+
+
 def test_a_table_without_a_terminal_cuts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     name = "a-shape-" * 16
     made = case_table(judged(Verdict.ACCEPTED, results=[result(name, Stage.TEST, "accepted")]))
