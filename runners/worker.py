@@ -32,6 +32,9 @@ OUTCOME_PATIENCE_S = 600.0
 """How long past the lease's end an outcome is still offered. While the server is down nobody else
 can have claimed the job, and it refuses a stale attempt by itself."""
 
+PROBLEM_DIFFERS = "problem_differs"
+"""The code of the server's refusal of a runner whose problem folder is another version."""
+
 CEILING_MARGIN_S = 60.0
 FINISH_S = 5.0
 """At a shutdown a job has this long to end by itself; then it is given up: its lease runs out."""
@@ -102,13 +105,12 @@ class Worker:
         self._hand_in(job, outcome, heart)
 
     def _claim(self, job_id: int) -> LeaseBody | None:
-        body = ClaimBody(
-            runner=self._settings.name,
-            problem_digests={id: problem.digest for id, problem in self._problems.items()},
-            isolation=self._isolation,
-        )
-        deadline = time.monotonic() + CLAIM_PATIENCE_S
-        answer = insist(lambda: self._server.claim(job_id, body), lambda: deadline, self._stopping)
+        answer = self._ask(job_id)
+        if isinstance(answer, Refusal) and answer.code == PROBLEM_DIFFERS:
+            # The operator may have put a new version into the folder meanwhile.
+            before, self._problems = self._problems, self._read_problems()
+            if self._problems != before:
+                answer = self._ask(job_id)
         if isinstance(answer, LeaseBody):
             return answer
         if answer is None:
@@ -116,6 +118,15 @@ class Worker:
         else:
             log.info("claim refused job=J%s code=%s detail=%r", job_id, answer.code, answer.detail)
         return None
+
+    def _ask(self, job_id: int) -> LeaseBody | Refusal | None:
+        body = ClaimBody(
+            runner=self._settings.name,
+            problem_digests={id: problem.digest for id, problem in self._problems.items()},
+            isolation=self._isolation,
+        )
+        deadline = time.monotonic() + CLAIM_PATIENCE_S
+        return insist(lambda: self._server.claim(job_id, body), lambda: deadline, self._stopping)
 
     def _judge(self, job: Job, heart: Heart) -> Outcome | None:
         problem = self._problem_of(job)

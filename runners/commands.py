@@ -1,0 +1,234 @@
+"""The runner's commands: `work`, `check`, `doctor`, `problems check`. They join the one `judge` CLI."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import platformdirs
+import typer
+
+from judge.archive import unpack
+from judge.catalog import ProblemFolder, load_problem
+from judge.cli.folder import note_for, read_submission
+from judge.cli.talk import Exit, WrongUse, answer, say
+from judge.model import Mode, Problem, Refusal
+from judge.settings import embedded_queue_url
+from judge.tables import DeclarationError
+from runners import doctor as machine
+from runners.check import LocalSubmission
+from runners.check import check as check_here
+from runners.conversation import ConversationEndedError
+from runners.gate import check_folder, render
+from runners.problems import problem_folders
+from runners.rings import listen
+from runners.settings import (
+    DEFAULT_PROBLEMS,
+    DEFAULT_SERVER,
+    DEFAULT_STATE_DIR,
+    EvaluatorSettings,
+    SettingsError,
+    WorkerSettings,
+    default_name,
+    read_token,
+)
+from runners.worker import Worker
+
+log = logging.getLogger(__name__)
+
+commands = typer.Typer()
+_problems = typer.Typer(help="Problems of the contest.", no_args_is_help=False)
+commands.add_typer(_problems, name="problems")
+
+ProblemsDir = Annotated[
+    Path,
+    typer.Option(
+        "--problems", metavar="DIR", envvar="JUDGE_PROBLEMS_DIR", help="The problem folders."
+    ),
+]
+EvaluatorCore = Annotated[
+    int | None,
+    typer.Option(
+        "--evaluator-core",
+        metavar="N",
+        min=0,
+        envvar="JUDGE_RUNNER_EVALUATOR_CORE",
+        help="CPU that the evaluator has for itself.",
+    ),
+]
+BoxCore = Annotated[
+    int | None,
+    typer.Option(
+        "--box-core", metavar="N", min=0, envvar="JUDGE_RUNNER_BOX_CORE", help="CPU of the boxes."
+    ),
+]
+Device = Annotated[
+    str,
+    typer.Option(
+        "--device", metavar="NAME", envvar="JUDGE_RUNNER_DEVICE", help="What to judge on."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+DEVICES = ("cpu",)
+
+
+@commands.command()
+def work(
+    server: Annotated[
+        str,
+        typer.Option(metavar="URL", envvar="JUDGE_RUNNER_SERVER", help="The judge's address."),
+    ] = DEFAULT_SERVER,
+    device: Device = "cpu",
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            envvar="JUDGE_RUNNER_TOKEN_FILE",
+            help="The runner's token. [STATE_DIR/secrets/runner-DEVICE.token]",
+        ),
+    ] = None,
+    redis_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar="JUDGE_REDIS_URL",
+            help="The queue. [the embedded one of STATE_DIR]",
+        ),
+    ] = None,
+    problems: ProblemsDir = DEFAULT_PROBLEMS,
+    state_dir: Annotated[
+        Path, typer.Option(metavar="DIR", envvar="JUDGE_STATE_DIR", help="Tokens and cache.")
+    ] = DEFAULT_STATE_DIR,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", envvar="JUDGE_RUNNER_NAME", help="How it is called. [HOST-DEVICE]"
+        ),
+    ] = None,
+    evaluator_core: EvaluatorCore = None,
+    box_core: BoxCore = None,
+) -> None:
+    """Judge jobs of one device until told to stop."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    _known(device)
+    token_path = token_file or state_dir / "secrets" / f"runner-{device}.token"
+    try:
+        settings = WorkerSettings(
+            server=server,
+            redis_url=redis_url or embedded_queue_url(state_dir),
+            token=read_token(token_path),
+            name=name or default_name(device),
+            evaluator=EvaluatorSettings(problems, state_dir, device, evaluator_core, box_core),
+        )
+        stopping = threading.Event()
+        worker = Worker(settings, lambda: _read(problems), stopping)
+    except (SettingsError, DeclarationError) as error:
+        raise WrongUse(str(error)) from error
+    try:
+        worker.start()
+        listen(settings.redis_url, device, settings.name, worker.answer, stopping)
+    except ConversationEndedError as error:
+        say(f"The evaluator does not start: {error}. Its words are above; try judge doctor.")
+        raise typer.Exit(Exit.JUDGE_FAILED) from error
+    finally:
+        worker.close()
+
+
+@commands.command()
+def check(
+    path: Annotated[Path, typer.Argument(metavar="FILE|FOLDER|ZIP", help="What to try.")],
+    problem: Annotated[
+        str | None, typer.Option("--problem", metavar="ID", help="What it solves.")
+    ] = None,
+    mode: Annotated[Mode, typer.Option("--mode", help="What to run it for.")] = Mode.BENCHMARK,
+    device: Device = "cpu",
+    problems: ProblemsDir = DEFAULT_PROBLEMS,
+    evaluator_core: EvaluatorCore = None,
+    box_core: BoxCore = None,
+    as_json: AsJson = False,
+) -> None:
+    """Judge a kernel on this machine by the judge's own evaluator; the verdict is unofficial."""
+    _known(device)
+    if mode is Mode.RANKED:
+        raise WrongUse("A ranked verdict comes from the judge alone; check with --mode benchmark.")
+    note = note_for(path)
+    folder = _folder(problems, problem or (note.problem if note else None))
+    uploads = [(file.name, file.content) for file in read_submission(path, note)]
+    files = unpack(uploads, folder.problem.languages)
+    if isinstance(files, Refusal):
+        raise WrongUse(files.detail)
+    cache = platformdirs.user_cache_path("kernel-judge")
+    settings = EvaluatorSettings(problems, cache, device, evaluator_core, box_core)
+    try:
+        ended = check_here(LocalSubmission(folder, files, mode, device), settings, as_json)
+    except KeyboardInterrupt:
+        raise typer.Exit(Exit.INTERRUPTED) from None
+    raise typer.Exit(ended)
+
+
+@commands.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Say what this machine lacks for judging, and the remedy."""
+    found = machine.diagnose()
+    if as_json:
+        answer(json.dumps([asdict(finding) for finding in found]))
+    else:
+        for finding in found:
+            remedy = f"; {finding.remedy}" if finding.remedy else ""
+            answer(f"{finding.level.value:8} {finding.subject}: {finding.fact}{remedy}")
+    if any(finding.level is machine.Level.MISSING for finding in found):
+        raise typer.Exit(Exit.NOT_ACCEPTED)
+
+
+@_problems.command("check")
+def problems_check(
+    what: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID|PATH]...", help="Which; all by default.")
+    ] = None,
+    problems: ProblemsDir = DEFAULT_PROBLEMS,
+) -> None:
+    """Say what is wrong with problem folders: file, line, fault and remedy."""
+    if what:
+        folders = [Path(word) if Path(word).is_dir() else problems / word for word in what]
+    else:
+        folders = sorted(path.parent for path in problems.glob("*/problem.toml"))
+        if not folders:
+            raise WrongUse(f"{problems} holds no problem folder; give a path, or --problems DIR.")
+    faulty = 0
+    for folder in folders:
+        findings = check_folder(folder)
+        faulty += bool(findings)
+        answer(render(folder, findings))
+    if faulty:
+        raise typer.Exit(Exit.NOT_ACCEPTED)
+
+
+def _known(device: str) -> None:
+    if device not in DEVICES:
+        raise WrongUse(f"There is no device {device!r} here: use one of {', '.join(DEVICES)}.")
+
+
+def _read(problems: Path) -> Mapping[str, Problem]:
+    return {name: folder.problem for name, folder in problem_folders(problems).items()}
+
+
+def _folder(problems: Path, name: str | None) -> ProblemFolder:
+    known = sorted(path.parent.name for path in problems.glob("*/problem.toml"))
+    if name is None and len(known) == 1:
+        name = known[0]
+    if name is None or name not in known:
+        raise WrongUse(
+            f"Which problem? Add --problem ID ({problems.absolute()} holds: "
+            f"{', '.join(known) or 'none'})."
+        )
+    try:
+        return load_problem(problems / name)
+    except DeclarationError as error:
+        raise WrongUse(str(error)) from error
