@@ -156,7 +156,7 @@ class Failure:
     @property
     def message(self) -> str:
         """The sentence for the author, made safe to show."""
-        detail = plain(self.detail, MAX_DETAIL_CHARS)
+        detail = plain(self.detail, MAX_DETAIL_CHARS).strip() or "no more is known"
         return TABLE[self.ending].sentence.replace("{detail}", detail)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,6 +28,7 @@ SPINS: Final = 1_000
 LOOK_EVERY_NS: Final = 2_000_000
 """How often a waiting evaluator looks whether the box still lives: rarely, since a look takes 3 us."""
 
+CHECK_EVERY_NS: Final = 100_000_000
 FAULT_WAIT_S: Final = 1.0
 
 clock_ns = time.perf_counter_ns
@@ -87,7 +88,8 @@ class Start:
 class Line:
     """A box that watches the go word of an arena. Frozen between calls where that can be.
 
-    chance: unpredictable to the box, seeded by the OS.
+    chance: unpredictable to the box, seeded by the OS. check: called ten times a second in a long
+    call; it may raise to end it.
     """
 
     box: Box
@@ -96,6 +98,8 @@ class Line:
     start: Start
     conditions: Conditions
     chance: np.random.Generator
+    check: Callable[[], None]
+    _fence: threading.Lock = field(default_factory=threading.Lock)
     _samplers: list[list[_Sampler]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -122,7 +126,7 @@ class Line:
 
         region[:] = burden.poison
         arena.words[STATUS_WORD] = 0
-        go, words = arena.go, arena.words
+        go, words, fence = arena.go, arena.words, self._fence
         if starts_frozen:
             shared_input[:] = burden.blocks[0]
         if self.start.cold:
@@ -147,6 +151,9 @@ class Line:
                 failure = self._wait_for(nonce, limit_s)
                 if failure is not None:
                     return failure
+            # A locked instruction keeps the samples from being read before the done word.
+            fence.acquire()
+            fence.release()
             for sampler in self._samplers[link]:
                 sampler.take()
         t1 = clock_ns()
@@ -192,6 +199,7 @@ class Line:
         now = clock_ns()
         deadline = now + int(limit_s * 1e9)
         next_look = now + LOOK_EVERY_NS
+        next_check = now + CHECK_EVERY_NS
         shared_core = self.conditions.shared_core
         while True:
             for _ in range(SPINS):
@@ -209,6 +217,9 @@ class Line:
                 return self._told_failure(0.0)
             if frames.has_ended(self.box):
                 return Failure(Ending.DIED)
+            if now >= next_check:
+                next_check = now + CHECK_EVERY_NS
+                self.check()
             if now > deadline:
                 return Failure(Ending.CALL_TIME, f"{limit_s:g} s")
 

@@ -28,14 +28,20 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The submission is loaded. has_setup: it defines `setup`."""
+    """The submission is loaded. has_setup, has_teardown: it defines that function."""
 
     has_setup: bool
+    has_teardown: bool
 
 
 @dataclass(frozen=True, slots=True)
 class LaidOut:
     """`data` is built, setup has run, and the box watches the go word."""
+
+
+@dataclass(frozen=True, slots=True)
+class TornDown:
+    """`teardown` has run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,7 @@ class TimedOut:
     """Nothing came in time."""
 
 
-Said = Ready | Loaded | LaidOut | AsksForBuild | Fault
+Said = Ready | Loaded | LaidOut | TornDown | AsksForBuild | Fault
 Heard = Said | Gone | Violation | TimedOut
 
 FAULTS: Final = {
@@ -98,8 +104,15 @@ def parse(frame: bytes) -> Said | None:
             return Ready()
         case {"kind": "laid_out", **rest} if not rest:
             return LaidOut()
-        case {"kind": "loaded", "setup": bool(has_setup), **rest} if not rest:
-            return Loaded(has_setup)
+        case {"kind": "torn_down", **rest} if not rest:
+            return TornDown()
+        case {
+            "kind": "loaded",
+            "setup": bool(has_setup),
+            "teardown": bool(has_teardown),
+            **rest,
+        } if not rest:
+            return Loaded(has_setup, has_teardown)
         case {"kind": "needs_build", "name": str(name), **rest} if not rest:
             return AsksForBuild(name[:MAX_NAME_CHARS])
         case {
@@ -151,7 +164,7 @@ def hear(box: Box, deadline: float, check: Callable[[], None]) -> Heard:
         if _poll(box.channel, max(0.0, min(left_s, POLL_S))):
             return take(box.channel)
         if has_ended(box):
-            return take(box.channel) if is_waiting(box.channel) else Gone()
+            return Gone()
         if left_s <= 0:
             return TimedOut()
 

@@ -32,6 +32,7 @@ from runners.ports import BoxEnd
 from runners.problem import LoadedProblem
 
 MAX_LOG_CHARS = 64 << 10
+NEW_LINE = "\n"
 
 
 def evaluate(
@@ -119,7 +120,7 @@ class _Run:
             if order:
                 self.budget.watch.progress(Progress(stage.value, len(order), len(order)), True)
         self.current = None
-        return None
+        return self.session.tear_down()
 
     def outcome(self, failure: Failure | None, built: Built | None) -> Outcome:
         """End the box and say what came of the job."""
@@ -190,7 +191,7 @@ class _Run:
         if case.secret:
             return f"{failure.verdict.value.capitalize()} on a secret case."
         where = case.name if failure.call is None else f"{case.name}, call {failure.call + 1}"
-        return f"{where}: {failure.message.splitlines()[0]}"
+        return f"{where}: {failure.message.partition(NEW_LINE)[0]}"
 
 
 def _layout(source: Source) -> Layout:

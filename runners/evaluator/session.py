@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from runners.evaluator.arena import Arena, Layout, pack, sealed_file
 from runners.evaluator.call import Conditions, Line, Start, failure_of
 from runners.evaluator.program import NeedsBuild, Program
 from runners.ports import Box, BoxEnd
-from runners.problem import Tensors
+from runners.problem import ProblemError, Tensors
 
 SETUP_KEEPS: Final = 1.25
 SETUP_SPARE_BYTES: Final = 64 << 20
@@ -81,7 +81,7 @@ class Session:
     )
     _arena: Arena | None = None
     _line: Line | None = None
-    _has_setup: bool = False
+    _loaded: frames.Loaded | None = None
     _is_set_up: bool = False
     _end: BoxEnd | None = None
 
@@ -96,7 +96,7 @@ class Session:
             os.close(fd)
         heard = self._hear()
         if isinstance(heard, frames.Loaded):
-            self._has_setup = heard.has_setup
+            self._loaded = heard
             return None
         return self._unwelcome(heard)
 
@@ -119,24 +119,17 @@ class Session:
         arena.inputs[: layout.constant_bytes] = pack(
             layout.constants, constants, layout.constant_bytes
         )
-        sets_up = self._has_setup and (bool(layout.constants) or not self._is_set_up)
+        is_due = bool(layout.constants) or not self._is_set_up
+        sets_up = is_due and self._loaded is not None and self._loaded.has_setup
         before = self.box.memory_now_bytes() if sets_up else None
-        frame: dict[str, Any] = {
-            "kind": "lay_out",
-            "layout": layout.spec(),
-            "set_up": sets_up,
-            "meta": META,
-        }
-        try:
-            self.box.send_memory(json.dumps(frame).encode(), fds)
-        except ConnectionError:
-            return Failure(Ending.DIED)
-        heard = self._hear()
+        frame = {"kind": "lay_out", "layout": layout.spec(), "set_up": sets_up, "meta": META}
+        heard = self._ask(frame, fds)
         if not isinstance(heard, frames.LaidOut):
             return self._unwelcome(heard)
         if self.conditions.freezer:
             self.box.freeze()
-        self._line = Line(self.box, arena, layout, start, self.conditions, self.chance)
+        check = self.budget.watch.check
+        self._line = Line(self.box, arena, layout, start, self.conditions, self.chance, check)
         if sets_up:
             self._is_set_up = True
             return self._setup_growth(before, layout.constant_bytes)
@@ -147,6 +140,14 @@ class Session:
         """The line to call on, once a layout is in place."""
         assert self._line is not None
         return self._line
+
+    def tear_down(self) -> Failure | NeedsBuild | None:
+        """After the last call, have the box run `teardown` if the submission has one."""
+        if self._loaded is None or not self._loaded.has_teardown or self._line is None:
+            return None
+        self._line.dismiss()
+        heard = self._ask({"kind": "tear_down"}, ())
+        return None if isinstance(heard, frames.TornDown) else self._unwelcome(heard)
 
     def output_so_far(self) -> bytes:
         """What the box has printed until now. It is frozen, or waits for its first layout."""
@@ -164,6 +165,19 @@ class Session:
             self._end = self.box.kill()
             self._close_arena()
         return (None if failure is None else settle(failure, self._end)), self._end
+
+    def _ask(self, frame: Mapping[str, Any], fds: Sequence[int]) -> frames.Heard:
+        text = json.dumps(frame).encode()
+        if len(text) > frames.MAX_FRAME_BYTES:
+            raise ProblemError(
+                f"the layout of a case takes {len(text)} bytes, over {frames.MAX_FRAME_BYTES}:"
+                " give it fewer tensors or a shorter chain"
+            )
+        try:
+            self.box.send_memory(text, fds)
+        except ConnectionError:
+            return frames.Gone()
+        return self._hear()
 
     def _hear(self) -> frames.Heard:
         deadline = self.budget.deadline(self.budget.limits.load_s)

@@ -18,6 +18,7 @@ import torch
 SUBMISSION = "/tmp/submission"
 CACHE = "/judge/cache"
 
+MAX_NAME_CHARS = 200
 MAX_TEXT_CHARS = 2_000
 MAX_TRACE_CHARS = 6_000
 MAX_FRAMES = 20
@@ -42,6 +43,7 @@ class Program:
     kernel: Callable[[Any], Any]
     setup: Callable[[Any, Any], Any] | None
     prepare: Callable[[tuple[Any, ...], tuple[torch.Tensor, ...]], Any]
+    teardown: Callable[[], Any] | None = None
 
 
 def load(kind: str, main: str, fd: int) -> Program:
@@ -87,8 +89,13 @@ def load_python(path: str) -> Program:
         raise NoKernelError(
             f"{os.path.basename(path)} defines no custom_kernel: add `def custom_kernel(data):`"
         )
-    setup = getattr(module, "setup", None)
-    return Program(kernel, setup if callable(setup) else None, lambda data, _: data)
+    setup, teardown = getattr(module, "setup", None), getattr(module, "teardown", None)
+    return Program(
+        kernel,
+        setup if callable(setup) else None,
+        lambda data, _: data,
+        teardown if callable(teardown) else None,
+    )
 
 
 def load_native(path: str) -> Program:
@@ -122,9 +129,9 @@ def explain(error: BaseException) -> dict[str, str]:
     own = isinstance(error, (BadReturnError, NoKernelError))
     return {
         "fault": kind_of(error),
-        "type": "" if own else attempt(lambda: type(error).__name__),
+        "type": "" if own else attempt(lambda: type(error).__name__)[:MAX_NAME_CHARS],
         "message": attempt(lambda: str(error)),
-        "trace": "" if own else attempt(lambda: trace(error))[:MAX_TRACE_CHARS],
+        "trace": "" if own else attempt(lambda: trace(error), MAX_TRACE_CHARS),
     }
 
 
@@ -142,9 +149,9 @@ def kind_of(error: BaseException) -> str:
     return "exception"
 
 
-def attempt(text: Callable[[], Any]) -> str:
+def attempt(text: Callable[[], Any], limit: int = MAX_TEXT_CHARS) -> str:
     try:
-        return str(text())[:MAX_TEXT_CHARS]
+        return str(text())[:limit]
     except BaseException:
         return "(the exception cannot be printed)"
 

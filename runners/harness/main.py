@@ -7,8 +7,8 @@ is at the submission's mercy, and nothing it says is believed: a lie here can on
 
 Messages are JSON frames on the socket that $JUDGE_CHANNEL names. The judge sends `confine` (with a
 system call filter), `load` (with one memfd: the files), then for every case `lay_out` (with two
-memfds, inputs and outputs, where they are new). Calls themselves need no message: both sides watch
-words in shared memory.
+memfds, inputs and outputs, where they are new), and `tear_down` at the end. Calls themselves need
+no message: both sides watch words in shared memory.
 
     go      in the inputs' memfd, read-only here. Odd: call the kernel. Even: read the channel.
     done    in the outputs' memfd: repeats the go word when the output is complete.
@@ -26,7 +26,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -42,6 +42,7 @@ STATUS_WORD = 8
 MAX_FRAME_BYTES = 64 << 10
 
 Kernel = Callable[[Any], Any]
+Report = Callable[[BaseException], None]
 
 
 class Memory:
@@ -78,7 +79,12 @@ class Channel:
         self._socket.connect(path)
 
     def send(self, **fields: Any) -> None:
-        self._socket.send(json.dumps(fields).encode())
+        self._socket.send(json.dumps(fields, ensure_ascii=False).encode(errors="replace"))
+
+    def wait_for_the_end(self) -> NoReturn:
+        """Stay until the judge has read what was said and kills this box."""
+        while True:
+            self.receive()
 
     def receive(self) -> tuple[dict[str, Any], list[int]]:
         frame, fds, _, _ = socket.recv_fds(self._socket, MAX_FRAME_BYTES, 2)
@@ -145,10 +151,8 @@ def describe(tensor: torch.Tensor) -> str:
     return f"{dtype}{list(tensor.shape)} on {tensor.device.type}"
 
 
-def serve_calls(
-    case: Case, memory: Memory, kernel: Kernel, report: Callable[[BaseException], None]
-):
-    """Call the kernel for every odd go word; return at an even one."""
+def serve_calls(case: Case, memory: Memory, kernel: Kernel, report: Report, last: int) -> None:
+    """Call the kernel for every odd go word after `last`; return at an even one."""
     go, words, names, handed = memory.go, memory.words, case.names, case.handed
     # What a kernel returns that wrote to the handed outputs: the one tensor, or the tuple of them.
     handed_back = [outputs if len(outputs) > 1 else outputs[0] for outputs in case.outputs]
@@ -156,7 +160,6 @@ def serve_calls(
     share_core = os.environ.get("JUDGE_SHARED_CORE") == "1"
     fence = threading.Lock()
     position = 0
-    last = go[0]
     while True:
         while (word := go[0]) == last:
             if share_core:
@@ -200,13 +203,19 @@ def main(mode: str) -> None:
         program = loading.load(frame["program"], frame["main"], fds[0])
     except BaseException as error:
         report(error)
-        return
-    channel.send(kind="loaded", setup=program.setup is not None)
+        channel.wait_for_the_end()
+    channel.send(
+        kind="loaded", setup=program.setup is not None, teardown=program.teardown is not None
+    )
 
     memory = None
     while True:
         frame, fds = channel.receive()
         try:
+            if frame["kind"] == "tear_down":
+                program.teardown()
+                channel.send(kind="torn_down")
+                continue
             if fds:
                 memory = Memory(fds)
             assert memory is not None
@@ -219,15 +228,16 @@ def main(mode: str) -> None:
             case = Case(frame["layout"], memory, program)
         except BaseException as error:
             report(error)
-            return
+            channel.wait_for_the_end()
+        last = memory.go[0]  # once `laid_out` is said, the next word may come at any time
         channel.send(kind="laid_out")
-        serve_calls(case, memory, program.kernel, report)
+        serve_calls(case, memory, program.kernel, report, last)
 
 
-def leave(channel: Channel, name: str) -> None:
-    """The submission wants an extension that is not built: say so and stop, past any `except`."""
+def leave(channel: Channel, name: str) -> NoReturn:
+    """The submission wants an extension that is not built: say so, and let no `except` go on."""
     channel.send(kind="needs_build", name=name)
-    os._exit(0)
+    channel.wait_for_the_end()
 
 
 if __name__ == "__main__":
