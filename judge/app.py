@@ -26,7 +26,7 @@ from judge.intake import Intake
 from judge.model import Refusal, Role
 from judge.notices import NoticeBoard
 from judge.pace import Pace
-from judge.ports import OpenContest, QueueError, Store, StoreError
+from judge.ports import Clock, OpenContest, QueueError, Store, StoreError
 from judge.queue import RqQueue
 from judge.receipts import ReceiptKeyError, load_or_create_key
 from judge.server import configure_logging, raise_open_files, server
@@ -53,7 +53,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def create_app(settings: ServerSettings) -> Application:
+def create_app(settings: ServerSettings, clock: Clock = utc_now) -> Application:
     """Open everything and wire it. The queue and the dispatcher run while the application does.
 
     Raises StartError, DeclarationError (contest or problems), StoreError, ReceiptKeyError.
@@ -62,11 +62,11 @@ def create_app(settings: ServerSettings) -> Application:
     lock = _lock(settings.state_dir)
     opened = load_catalog(settings.problems_dir, load_contest(settings.contest_file))
     store = SqlStore.open(settings.store_url)
-    open_problems(store, opened)
+    open_problems(store, opened, clock())
     for device in opened.contest.devices:
         keep_runner_token(store, settings.secrets_dir / f"runner-{device}.token", device)
     queue = RqQueue.open(settings.queue_url)
-    dispatcher = Dispatcher(store, queue, utc_now)
+    dispatcher = Dispatcher(store, queue, clock)
     changes = Changes(settings.max_streams)
     pace = Pace(RUNNER_ALIVE_S)
     notices = NoticeBoard(store)
@@ -74,13 +74,13 @@ def create_app(settings: ServerSettings) -> Application:
     parts = Parts(
         store=store,
         opened=opened,
-        views=Views(store, opened, notices, pace, utc_now),
+        views=Views(store, opened, notices, pace, clock),
         pace=pace,
         changes=changes,
         metrics=Metrics(),
         intake=Intake(opened, notices, store, key),
         notices=notices,
-        clock=utc_now,
+        clock=clock,
         lease_s=settings.lease_s,
         heartbeat_s=settings.heartbeat_s,
         backups_dir=settings.state_dir / "backups",
@@ -121,11 +121,11 @@ def prepare_state(settings: ServerSettings) -> None:
     settings.secrets_dir.chmod(0o700)
 
 
-def open_problems(store: Store, opened: OpenContest) -> None:
+def open_problems(store: Store, opened: OpenContest, now: datetime) -> None:
     """Open each problem of the contest, drawing its secret cases the first time. Raises StartError."""
     for problem in opened.problems.values():
         drawn = draw_secret_cases(problem, os.urandom(32))
-        standing = store.open_problem(problem, drawn, utc_now())
+        standing = store.open_problem(problem, drawn, now)
         if isinstance(standing, Refusal):
             raise StartError(standing.detail)
         log.info(

@@ -17,7 +17,7 @@ SWEEP_S = 1.0
 
 # After a round it rests this many times as long as the round took, so that a flood of
 # submissions leaves the processor to the requests.
-REST_PER_WORK = 4
+REST_PER_WORK = 9
 
 
 class Dispatcher:

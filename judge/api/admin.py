@@ -10,7 +10,6 @@ from fastapi.responses import Response
 from judge.api.answers import answer, answer_list
 from judge.api.auth import Guard
 from judge.api.parts import Parts
-from judge.model import Role
 from judge.ports import Identity
 from judge.tokens import invite_hash, new_invite
 from judge.wire import (
@@ -29,10 +28,9 @@ log = logging.getLogger(__name__)
 def router(parts: Parts, guard: Guard) -> APIRouter:
     routes = APIRouter(prefix="/admin", tags=["organizers"])
     store, clock, notices = parts.store, parts.clock, parts.notices
-    organizer_only = guard.role(Role.ORGANIZER)
 
     @routes.post("/intake", response_model=AckBody)
-    def intake(body: IntakeBody, organizer: Identity = Depends(organizer_only)) -> Response:
+    def intake(body: IntakeBody, organizer: Identity = Depends(guard.organizer)) -> Response:
         """Open or pause intake; the reason is shown to everybody."""
         notices.set_intake(body.open, body.reason, clock())
         log.info("intake set open=%s by=%s", body.open, organizer.token_id)
@@ -40,7 +38,7 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
 
     @routes.post("/announcements", response_model=AckBody, status_code=201)
     def announce(
-        body: NewAnnouncementBody, organizer: Identity = Depends(organizer_only)
+        body: NewAnnouncementBody, organizer: Identity = Depends(guard.organizer)
     ) -> Response:
         """Tell everybody something."""
         notices.announce(body.text, clock())
@@ -48,7 +46,7 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
         return answer(AckBody(detail="The announcement is published."), 201)
 
     @routes.post("/invites", response_model=InviteCodesBody, status_code=201)
-    def invites(body: InvitesBody, organizer: Identity = Depends(organizer_only)) -> Response:
+    def invites(body: InvitesBody, organizer: Identity = Depends(guard.organizer)) -> Response:
         """Make invite codes, each good for one person; all for one team where it is named."""
         codes = [new_invite() for _ in range(body.count)]
         store.add_invites([invite_hash(code) for code in codes], body.team, clock())
@@ -56,7 +54,7 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
         return answer(InviteCodesBody(codes=codes), 201)
 
     @routes.post("/backup", response_model=BackupBody, status_code=201)
-    def backup(organizer: Identity = Depends(organizer_only)) -> Response:
+    def backup(organizer: Identity = Depends(guard.organizer)) -> Response:
         """Write a consistent copy of the database on the server, while it runs."""
         now = clock()
         parts.backups_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -69,7 +67,7 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
     def events(
         after: int = Query(0, ge=0, le=2**63 - 1),
         limit: int = Query(100, ge=1, le=1_000),
-        organizer: Identity = Depends(organizer_only),
+        organizer: Identity = Depends(guard.organizer),
     ) -> Response:
         """The history in order, from behind the event of number `after`."""
         found = [

@@ -25,12 +25,13 @@ MAX_SUBMISSION_BYTES = MAX_BYTES + 512 * MAX_FILES + MAX_BODY_BYTES
 
 MAX_OUTCOME_BYTES = 16 * 1024 * 1024
 
+# Routes are tried in this order: what is asked most comes first.
 ROUTERS: tuple[Callable[[Parts, Guard], APIRouter], ...] = (
+    submissions.router,
+    runner.router,
     people.router,
     problems.router,
-    submissions.router,
     boards.router,
-    runner.router,
     admin.router,
 )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import Depends, Path, Request
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi import Path, Request
+from fastapi.openapi.models import HTTPBearer as BearerScheme
+from fastapi.security.base import SecurityBase
 
 from judge.api.errors import RefusedError, refuse
 from judge.model import Refusal, Role
@@ -19,17 +19,48 @@ LONGEST_TOKEN = 128
 Id = Annotated[int, Path(ge=1, le=2**63 - 1)]
 """A number in an address: what both databases can hold."""
 
-_bearer = HTTPBearer(auto_error=False, description=f"A token of this judge, `{PREFIX}...`.")
+
+class Demand(SecurityBase):
+    """A FastAPI dependency: the identity behind a request, of one of these roles.
+
+    One object, not a chain of dependencies, since every request pays for it.
+    """
+
+    def __init__(self, guard: Guard, roles: tuple[Role, ...]) -> None:
+        self.model = BearerScheme(description=f"A token of this judge, `{PREFIX}...`.")
+        self.scheme_name = "token"
+        self._guard = guard
+        self._roles = roles
+
+    async def __call__(self, request: Request) -> Identity:
+        return self._guard.demand(request, self._roles)
 
 
 class Guard:
-    """Finds the identity behind a request. Its methods are FastAPI dependencies."""
+    """Finds the identity behind a request. Its attributes are FastAPI dependencies."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.anyone = Demand(self, tuple(Role))
+        self.contestant = Demand(self, (Role.CONTESTANT,))
+        self.organizer = Demand(self, (Role.ORGANIZER,))
+        self.runner = Demand(self, (Role.RUNNER,))
+        self.person = Demand(self, (Role.CONTESTANT, Role.ORGANIZER))
 
-    def identity_of(self, request: Request) -> Identity:
-        """Whom the request's token speaks for. Raises a 401 refusal without a valid one."""
+    async def maybe(self, request: Request) -> Identity | None:
+        """Anybody; a token that is sent must be valid. A dependency as well."""
+        return self._identity_of(request) if "authorization" in request.headers else None
+
+    def demand(self, request: Request, roles: tuple[Role, ...]) -> Identity:
+        """Whom the request speaks for. Raises a refusal: 401 without a valid token, 403 by role."""
+        identity = self._identity_of(request)
+        if identity.role not in roles:
+            wanted = " or ".join(role.value for role in roles)
+            detail = f"This needs a token of role {wanted}; yours is of role {identity.role.value}."
+            raise RefusedError(Refusal("role_forbidden", detail, 403))
+        return identity
+
+    def _identity_of(self, request: Request) -> Identity:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if not token:
             raise refuse(
@@ -48,36 +79,3 @@ class Guard:
                 401,
             )
         return found
-
-    async def anyone(
-        self,
-        request: Request,
-        _scheme: HTTPAuthorizationCredentials | None = Depends(_bearer),
-    ) -> Identity:
-        """Anybody with a token."""
-        return self.identity_of(request)
-
-    async def maybe(
-        self,
-        request: Request,
-        _scheme: HTTPAuthorizationCredentials | None = Depends(_bearer),
-    ) -> Identity | None:
-        """Anybody; a token that is sent must be valid."""
-        return self.identity_of(request) if "authorization" in request.headers else None
-
-    def role(self, *roles: Role) -> Callable[..., Coroutine[Any, Any, Identity]]:
-        """A dependency that lets only these roles pass, and says which it wants."""
-
-        async def demand(identity: Identity = Depends(self.anyone)) -> Identity:
-            if identity.role not in roles:
-                raise RefusedError(self.wrong_role(identity, *roles))
-            return identity
-
-        return demand
-
-    @staticmethod
-    def wrong_role(identity: Identity, *roles: Role) -> Refusal:
-        """Why a token of another role is not enough."""
-        wanted = " or ".join(role.value for role in roles)
-        detail = f"This needs a token of role {wanted}; yours is of role {identity.role.value}."
-        return Refusal("role_forbidden", detail, 403)

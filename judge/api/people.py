@@ -26,7 +26,6 @@ MAX_TOKENS = 50
 def router(parts: Parts, guard: Guard) -> APIRouter:
     routes = APIRouter(tags=["people"])
     store, clock, contest = parts.store, parts.clock, parts.opened.contest
-    person = guard.role(Role.CONTESTANT, Role.ORGANIZER)
 
     @routes.get("/health", response_model=AckBody)
     def health() -> Response:
@@ -82,7 +81,7 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
     @routes.post("/tokens", response_model=TokenBody, status_code=201)
     def add_token(
         body: NewTokenBody,
-        viewer: Identity = Depends(person),
+        viewer: Identity = Depends(guard.person),
     ) -> Response:
         """Make a token: contestants for themselves, organizers for organizers and runners."""
         refusal = _fault_of_token(body, viewer, contest.devices)

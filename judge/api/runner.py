@@ -34,20 +34,17 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
             handle = super().get_route_handler()
 
             async def handle_for_runners(request: Request) -> Response:
-                runner = guard.identity_of(request)
-                if runner.role is not Role.RUNNER:
-                    raise RefusedError(guard.wrong_role(runner, Role.RUNNER))
+                guard.demand(request, (Role.RUNNER,))
                 return await handle(request)
 
             return handle_for_runners
 
     routes = APIRouter(prefix="/runner/jobs", tags=["runners"], route_class=GuardedRoute)
     store, clock, pace = parts.store, parts.clock, parts.pace
-    runner_only = guard.role(Role.RUNNER)
     lease = timedelta(seconds=parts.lease_s)
 
     @routes.post("/{job_id}/claim", response_model=LeaseBody)
-    def claim(job_id: Id, body: ClaimBody, runner: Identity = Depends(runner_only)) -> Response:
+    def claim(job_id: Id, body: ClaimBody, runner: Identity = Depends(guard.runner)) -> Response:
         """Take the job whose id rang: a lease, a fresh key, the files and the cases."""
         record = _record(job_id, runner)
         problem = insist(_judgeable(record, body, parts))
@@ -74,7 +71,7 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
 
     @routes.post("/{job_id}/heartbeat", response_model=HeartbeatReplyBody)
     def heartbeat(
-        job_id: Id, body: HeartbeatBody, runner: Identity = Depends(runner_only)
+        job_id: Id, body: HeartbeatBody, runner: Identity = Depends(guard.runner)
     ) -> Response:
         """Renew the lease and tell how far the job is."""
         record = _record(job_id, runner)
@@ -86,7 +83,9 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
         return answer(HeartbeatReplyBody(stop=reply.stop, lease_s=parts.lease_s))
 
     @routes.post("/{job_id}/outcome", response_model=AckBody)
-    def outcome(job_id: Id, body: OutcomeBody, runner: Identity = Depends(runner_only)) -> Response:
+    def outcome(
+        job_id: Id, body: OutcomeBody, runner: Identity = Depends(guard.runner)
+    ) -> Response:
         """End the current attempt. A stale or second outcome is refused and kept as an event."""
         record = _record(job_id, runner)
         if body.job_id != job_id:

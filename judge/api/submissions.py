@@ -15,7 +15,7 @@ from judge.api.auth import Guard, Id
 from judge.api.errors import refuse
 from judge.api.parts import Parts
 from judge.api.upload import FORM_SCHEMA, read_form
-from judge.model import JobState, Role
+from judge.model import JobState
 from judge.ports import Identity
 from judge.wire import ReceiptBody, SubmissionBody, SubmissionListBody
 
@@ -31,10 +31,9 @@ FINAL = frozenset({JobState.DONE, JobState.CANCELLED})
 def router(parts: Parts, guard: Guard) -> APIRouter:
     routes = APIRouter(prefix="/submissions", tags=["submissions"])
     store, views, changes = parts.store, parts.views, parts.changes
-    contestant = guard.role(Role.CONTESTANT)
 
     @routes.post("", response_model=ReceiptBody, status_code=202, openapi_extra=FORM_SCHEMA)
-    async def submit(request: Request, author: Identity = Depends(contestant)) -> Response:
+    async def submit(request: Request, author: Identity = Depends(guard.contestant)) -> Response:
         """Hand in files. The signed receipt comes once they are on disk, before any work starts."""
         form = await read_form(request)
         handed = form.handed_in(parts.clock())
