@@ -45,9 +45,7 @@ _INSERT_OUTCOME = insert(outcomes)
 _OTHERS_RUNNING: Select[Any] = select(jobs.c.id).where(
     is_running, jobs.c.team_id == bindparam("team"), jobs.c.id != bindparam("job")
 )
-_LOST: Select[Any] = (
-    select(jobs.c.id).where(is_running, jobs.c.lease_us <= bindparam("now_us")).order_by(jobs.c.id)
-)
+_LOST: Select[Any] = select(jobs.c.id).where(is_running, jobs.c.lease_us <= bindparam("now_us"))
 
 
 def claim(
@@ -90,7 +88,8 @@ def finish(connection: Connection, outcome: Outcome, now: datetime) -> Written[J
 
 def lost(connection: Connection, now: datetime) -> tuple[int, ...]:
     """Ids of the running jobs whose lease ran out."""
-    return tuple(connection.execute(_LOST, {"now_us": to_us(now)}).scalars())
+    # Sorted here: asked for this order, SQLite would walk all jobs rather than the partial index.
+    return tuple(sorted(connection.execute(_LOST, {"now_us": to_us(now)}).scalars()))
 
 
 def release_lost(connection: Connection, now: datetime) -> Written[tuple[int, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -50,8 +51,8 @@ def outcome_row(outcome: Outcome, now: datetime) -> dict[str, Any]:
 
 
 def outcome_of(body: str, log: bytes) -> Outcome:
-    parsed = OutcomeBody.model_validate_json(body)
-    return parsed.model_copy(update={"log": log.decode()}).to_model()
+    outcome = OutcomeBody.model_validate_json(body).to_model()
+    return replace(outcome, log=log.decode()) if log else outcome
 
 
 _COLUMNS = (
