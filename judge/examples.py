@@ -56,7 +56,7 @@ def read_example(problem_id: str, path: Path) -> Example | None:
 
 
 def examples_of(problems_dir: Path, problem_id: str) -> list[Example]:
-    """The baseline and the best native kernel of a problem, both expected to be accepted.
+    """The baseline and a native kernel of a problem, both expected to be accepted.
 
     Where a problem ships no such pair, the next accepted ones in alphabetical order fill it up.
     """
@@ -66,7 +66,7 @@ def examples_of(problems_dir: Path, problem_id: str) -> list[Example]:
         if example is not None and example.expected == Verdict.ACCEPTED:
             found.append(example)
     baselines = [e for e in found if e.path.name.startswith(BASELINE)][:1]
-    native = [e for e in found if e.needs][:1]
+    native = [e for e in found if e.path.suffix != ".py"][:1]
     first = baselines + native
     return (first + [e for e in found if e not in first])[:PER_PROBLEM]
 

@@ -320,11 +320,13 @@ def _examples(house: House, again: bool, on_news: Callable[[], None]) -> Exit:
 def _addresses(house: House) -> None:
     with house.as_organizer() as client:
         invite = client.invites(1).codes[0]
+        problem = client.contest().problems[0]
     judge = _own_command()
     answer("")
     answer(f"page       {house.url}")
     answer(f"take part  {judge} login --server {house.url} --invite {invite} --name YOUR-NAME")
-    answer(f"           {judge} submit topk.py --problem topk")
+    answer(f"           {judge} init mine --problem {problem}")
+    answer(f"           {judge} submit mine/starter.py")
 
 
 def _own_command() -> str:
