@@ -49,6 +49,12 @@ def test_a_box_sees_no_processes_but_its_own(lab: Lab) -> None:
     assert parent == 1
 
 
+@pytest.mark.parametrize("namespace", ["pid", "net", "ipc", "uts", "mnt", "cgroup"])
+def test_a_box_shares_no_namespace_with_the_host(lab: Lab, namespace: str) -> None:
+    inside = lab.answer(f"say(os.readlink('/proc/self/ns/{namespace}'))")
+    assert inside != os.readlink(f"/proc/self/ns/{namespace}")
+
+
 def test_the_arguments_of_pid_1_tell_nothing_of_the_host(lab: Lab, tmp_path: Path) -> None:
     shown = tmp_path / "shown"
     shown.write_text("x")
