@@ -28,6 +28,10 @@ CODES: Final[Mapping[int, str]] = {
 """Stable words for what the framework refuses by status alone."""
 
 
+FRAMEWORKS_UNREADABLE: Final = "There was an error parsing the body"
+UNREADABLE: Final = "The body cannot be read as JSON. Send one JSON object with the route's fields."
+
+
 class RefusedError(Exception):
     """Carries a Refusal out of a route: the author's fault, told as a value of the answer."""
 
@@ -92,7 +96,8 @@ def _http(request: Request, error: Exception) -> Response:
         ),
     }
     code = CODES.get(error.status_code, f"http_{error.status_code}")
-    plain = Refusal(code, str(error.detail), error.status_code)
+    detail = UNREADABLE if str(error.detail) == FRAMEWORKS_UNREADABLE else str(error.detail)
+    plain = Refusal(code, detail, error.status_code)
     return error_response(known.get(error.status_code, plain), error.headers)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -53,8 +54,10 @@ class BodyLimits:
             return
         limit = self._limit_of(scope["path"])
         body = _LimitedBody(receive, limit)
-        if _announced(scope) > limit:
-            await body.drop_rest()
+        if (announced := _announced(scope)) > limit:
+            if announced <= limit + MAX_DROPPED_BYTES:
+                with suppress(TooSlowError):
+                    await body.drop_rest()
             await error_response(_too_large(limit), {"Connection": "close"})(scope, receive, send)
             return
         await self._app(scope, body.receive, send)
