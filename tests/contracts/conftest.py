@@ -126,7 +126,7 @@ def postgresql_server() -> Iterator[str]:
         cwd=home,
         **account,
     )
-    settings = ["-c", "listen_addresses=", "-c", "fsync=off"]
+    settings = ["-c", "listen_addresses=", "-c", "fsync=off", "-c", "synchronous_commit=off"]
     with (home / "server.log").open("wb") as log:
         server = subprocess.Popen(
             [programs / "postgres", "-D", data, "-k", home, *settings],
@@ -139,7 +139,7 @@ def postgresql_server() -> Iterator[str]:
         _wait_until_it_answers(server, home)
         yield str(home)
     finally:
-        server.send_signal(signal.SIGINT)  # does not wait for clients that forgot to go
+        server.send_signal(signal.SIGQUIT)  # at once: the data is thrown away
         server.wait(START_S)
         shutil.rmtree(home)
 

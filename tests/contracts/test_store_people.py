@@ -144,3 +144,11 @@ def test_one_failing_write_leaves_those_committed_with_it_whole(store: SqlStore)
     assert failed == list(range(0, 64, 4))
     assert len(store.tokens(None)) == 1 + 48
     assert len(store.events(["token.added"], 0, 100)) == 1 + 48
+
+
+def test_a_write_that_fails_half_way_leaves_nothing_behind(store: SqlStore) -> None:
+    twice = secret()
+    with pytest.raises(StoreError):
+        store.add_invites([twice, twice], "Rockets", NOW)
+    assert code_of(store.register("ada", twice, secret(), NOW)) == "invite_unknown"
+    assert isinstance(store.register("Rockets", None, secret(), NOW), Identity)

@@ -176,6 +176,17 @@ def test_the_refusal_names_the_first_second_at_which_the_next_one_is_taken(
     assert isinstance(attempt(store, desk.new(who, received_at=named)), JobRecord)
 
 
+def test_a_job_leaves_the_window_when_the_windows_length_has_passed(
+    store: SqlStore, desk: Any
+) -> None:
+    who = desk.person()
+    attempt(store, desk.new(who), 1)
+    desk.later(HOUR - 0.000001)
+    assert attempt(store, desk.new(who), 1) == "quota_exceeded"
+    desk.later(0.000001)
+    assert isinstance(attempt(store, desk.new(who), 1), JobRecord)
+
+
 def test_each_mode_and_each_team_has_a_quota_of_its_own(store: SqlStore, desk: Any) -> None:
     ada, bob = desk.person(), desk.person()
     assert isinstance(attempt(store, desk.new(ada), 1), JobRecord)
