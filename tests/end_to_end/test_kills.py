@@ -78,7 +78,9 @@ def final(client: JudgeClient, submission_id: int, within_s: float) -> Submissio
         if body is not None and body.state is JobState.DONE:
             return body
         time.sleep(0.1)
-    raise AssertionError(f"submission {submission_id} has not ended: {state_of(client, submission_id)}")
+    raise AssertionError(
+        f"submission {submission_id} has not ended: {state_of(client, submission_id)}"
+    )
 
 
 def until_running(client: JudgeClient, submission_id: int, within_s: float) -> SubmissionBody:
@@ -148,4 +150,6 @@ def test_the_receipt_holds_after_the_server_was_killed_at_once(
     judge.start()
     with JudgeClient(judge.url, token) as client:
         assert final(client, submission, 90).verdict is Verdict.ACCEPTED
-        assert client.source(submission, "baseline_torch.py") == kernel("baseline_torch.py")[0].content
+        assert (
+            client.source(submission, "baseline_torch.py") == kernel("baseline_torch.py")[0].content
+        )

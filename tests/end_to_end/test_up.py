@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.judge.live_judge import ROOT, free_port
+from tests.live import ROOT, free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.box, pytest.mark.timeout(600)]
 EXAMPLES_S = 240.0

@@ -11,7 +11,7 @@ import pytest
 from judge.client import ApiRefusal, JudgeClient, ServerUnreachable, Target
 from judge.model import JobState, Mode, SourceFile, Verdict
 from judge.wire import ProgressBody, SubmissionBody
-from tests.judge.live_judge import HandRunner, LiveJudge, free_port
+from tests.live import HandRunner, LiveJudge, free_port
 
 KERNEL = SourceFile("topk.py", b"def custom_kernel(data):\n    return data\n")
 BENCHMARK = Target("topk", "cpu", Mode.BENCHMARK)

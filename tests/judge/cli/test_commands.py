@@ -22,7 +22,7 @@ from judge.wire import (
     SubmissionListBody,
     WhoamiBody,
 )
-from tests.judge.live_judge import ROOT, HandRunner, LiveJudge, free_port
+from tests.live import ROOT, HandRunner, LiveJudge, free_port
 
 pytestmark = pytest.mark.slow
 SOURCE = b"def custom_kernel(data):\r\n    return data  # \xc3\xa9\n"

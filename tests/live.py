@@ -22,7 +22,7 @@ from judge.wire import (
     ProgressBody,
 )
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 READY_S = 30.0
 
 
@@ -35,8 +35,9 @@ def free_port() -> int:
 class LiveJudge:
     """`judge serve` on loopback, with the example contest and a state folder of its own."""
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, environment: Mapping[str, str] | None = None) -> None:
         self.state = state
+        self._environment = dict(environment or {})
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.organizer = ""
@@ -54,6 +55,7 @@ class LiveJudge:
                     **os.environ,
                     "JUDGE_STATE_DIR": str(self.state),
                     "JUDGE_PORT": str(self.port),
+                    **self._environment,
                 },
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -85,6 +87,19 @@ class LiveJudge:
             self._process.terminate()
             self._process.wait(20)
 
+    @property
+    def pid(self) -> int:
+        """The process id of the server that runs now."""
+        assert self._process is not None
+        return self._process.pid
+
+    def valkey_pid(self) -> int:
+        """The process id of the embedded Valkey: the server's child of that name."""
+        for child in children_of(self.pid):
+            if "valkey" in Path(f"/proc/{child}/cmdline").read_text():
+                return child
+        raise AssertionError("the server has no Valkey")
+
     def invite(self) -> str:
         with JudgeClient(self.url, self.organizer) as client:
             return client.invites(1).codes[0]
@@ -93,6 +108,53 @@ class LiveJudge:
         """The token of a new contestant."""
         with JudgeClient(self.url) as client:
             return client.register(name, self.invite()).token
+
+
+class LiveRunner:
+    """`judge work` for a live judge: worker, evaluator and boxes, in a session of their own."""
+
+    def __init__(self, judge: LiveJudge) -> None:
+        self._judge = judge
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id of the worker that runs now."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start the runner; it says nothing over HTTP before it takes a job, so none is waited for."""
+        judge = self._judge
+        with (judge.state / "runner-printed").open("ab") as out:
+            self._process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "judge.cli", "work", "--server", judge.url),
+                    *("--token-file", str(judge.state / "secrets" / "runner-cpu.token")),
+                    *("--state-dir", str(judge.state), "--problems", str(ROOT / "problems")),
+                ],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def kill(self) -> None:
+        """End the worker at once, as a power cut would; its children have to notice by themselves."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait(30)
+
+
+def children_of(pid: int) -> list[int]:
+    """The process's children now."""
+    return [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 class HandRunner:
