@@ -14,6 +14,7 @@ from pathlib import Path
 from runners.ports import SandboxError
 
 CONTROLLERS = ("memory", "pids", "cpuset")
+_RUNNERS_LEAF = "judge-runner"
 _PRIVATE_MOUNT = Path("/run/kernel-judge/cgroup2")
 
 
@@ -46,6 +47,8 @@ def parse_layout(mountinfo: str, membership: str) -> Layout:
         if kind == "cgroup2" and unified is None:
             unified_root = Path(mount)
             unified = _own_directory(unified_root, root, own.get("", "/"))
+            # Where a runner stepped aside before, boxes go beside it.
+            unified = unified.parent if unified.name == _RUNNERS_LEAF else unified
         elif kind == "cgroup":
             for controller in set(options.split(",")) & set(CONTROLLERS) & own.keys():
                 v1.setdefault(controller, _own_directory(Path(mount), root, own[controller]))
@@ -161,7 +164,7 @@ def _step_aside(parent: Path) -> bool:
     head = [pid for pid in (os.getpid(), *chains[os.getpid()]) if pid in members][-1]
     if any(pid != head and head not in chain for pid, chain in chains.items()):
         return False
-    leaf = parent / "judge-runner"
+    leaf = parent / _RUNNERS_LEAF
     try:
         leaf.mkdir(exist_ok=True)
         for pid in members:

@@ -42,6 +42,12 @@ def test_a_modern_machine_gives_its_own_directory_in_the_one_tree() -> None:
     assert layout.v1 == {}
 
 
+def test_boxes_go_beside_a_runner_that_has_stepped_aside() -> None:
+    mounts = "30 25 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
+    layout = parse_layout(mounts, "0::/system.slice/judge.service/judge-runner\n")
+    assert layout.unified == Path("/sys/fs/cgroup/system.slice/judge.service")
+
+
 def test_a_container_that_sees_only_its_own_part_uses_the_top_of_it() -> None:
     mounts = "30 25 0:26 /docker/ab /sys/fs/cgroup ro - cgroup2 cgroup ro\n"
     inside = parse_layout(mounts, "0::/docker/ab/runner\n")
