@@ -119,6 +119,7 @@ def _judged(
 
 
 def _summary(body: SubmissionBody) -> str:
-    reduced = body.outcome is not None and body.outcome.isolation != "full"
     time = "" if body.geomean_ns is None else f", {microseconds(body.geomean_ns)}"
-    return f"{stage_line(body)}{time}{', reduced isolation' if reduced else ''}"
+    isolation = body.outcome.isolation if body.outcome is not None else "full"
+    how = "" if isolation == "full" else f", {isolation} isolation (judge doctor says why)"
+    return f"{stage_line(body)}{time}{how}"

@@ -149,7 +149,10 @@ def _open(settings: ServerSettings, supervisor: Supervisor, once: bool) -> Exit:
         _wait_until_ready(house, supervisor)
         _start(supervisor, house, "runner", _runner_argv(house))
         status = _examples(house, once, lambda: _keep_alive(supervisor))
-        _addresses(house)
+        answer("")
+        answer(f"page       {house.url}")
+        if not once:
+            _say_how_to_take_part(house)
     finally:
         # Now or never: only its hash is kept.
         if first is not None:
@@ -317,13 +320,12 @@ def _examples(house: House, again: bool, on_news: Callable[[], None]) -> Exit:
     return Exit.ACCEPTED if fine else Exit.NOT_ACCEPTED
 
 
-def _addresses(house: House) -> None:
+def _say_how_to_take_part(house: House) -> None:
+    """Lines for a newcomer's shell, with an invite that is made for them."""
     with house.as_organizer() as client:
         invite = client.invites(1).codes[0]
         problem = client.contest().problems[0]
     judge = _own_command()
-    answer("")
-    answer(f"page       {house.url}")
     answer(f"take part  {judge} login --server {house.url} --invite {invite} --name YOUR-NAME")
     answer(f"           {judge} init mine --problem {problem}")
     answer(f"           {judge} submit mine/starter.py")
