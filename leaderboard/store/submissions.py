@@ -108,7 +108,7 @@ def add(
         "digest": new.digest,
         "files": _keep_files(connection, new.files),
     }
-    submission_id = _INSERT_SUBMISSION.run(connection, submission).scalar_one()
+    submission_id = _INSERT_SUBMISSION.run(connection, submission)
     job = {
         **shared,
         **_NEW_JOB,
@@ -116,7 +116,7 @@ def add(
         "device": new.device,
         "mode": str(new.mode),
     }
-    job_id = _INSERT_JOB.run(connection, job).scalar_one()
+    job_id = _INSERT_JOB.run(connection, job)
     subject = {
         "submission": submission_id,
         "job": job_id,
@@ -196,7 +196,7 @@ def _over_quota(
 ) -> Refusal | None:
     since = to_us(new.received_at - timedelta(seconds=per_s))
     asked = {"team": new.team_id, "asked_mode": str(new.mode), "since": since}
-    filler_us = _COUNTED.run(connection, {**asked, "newer": max(0, count - 1)}).scalar()
+    filler_us = _COUNTED.run(connection, {**asked, "newer": max(0, count - 1)})
     filler = None if filler_us is None else from_us(filler_us)
     return transitions.over_quota(filler, count, per_s, new.mode)
 

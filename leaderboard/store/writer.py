@@ -12,12 +12,17 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from judge.ports import StoreError
+from leaderboard.store.prepared import Prepared
 
 MAX_BATCH = 256
+
+_BEGIN = Prepared(text("SAVEPOINT operation"))
+_UNDO = Prepared(text("ROLLBACK TO SAVEPOINT operation"))
+_END = Prepared(text("RELEASE SAVEPOINT operation"))
 
 T = TypeVar("T")
 Operation = Callable[[Connection], Any]
@@ -81,7 +86,7 @@ class Writer:
             with self._engine.begin() as connection:
                 for operation, future in batch:
                     answers.append((future, *_attempt(connection, operation)))
-        except SQLAlchemyError as error:
+        except Exception as error:  # whatever it was, those who wait must hear of it
             for _, future in batch:
                 future.set_exception(_ours(error))
             return
@@ -94,13 +99,16 @@ class Writer:
 
 def _attempt(connection: Connection, operation: Operation) -> tuple[Any, Exception | None]:
     """Run one operation under a savepoint, so that a failing one leaves the others whole."""
-    connection.exec_driver_sql("SAVEPOINT operation")
+    _BEGIN.run(connection, {})
     try:
         result, failure = operation(connection), None
     except Exception as error:  # handed to the caller who waits, in whose thread it belongs
-        connection.exec_driver_sql("ROLLBACK TO SAVEPOINT operation")
+        try:
+            _UNDO.run(connection, {})
+        except StoreError:  # the database gave up the whole transaction, as on a full disk
+            raise error from None
         result, failure = None, _ours(error)
-    connection.exec_driver_sql("RELEASE SAVEPOINT operation")
+    _END.run(connection, {})
     return result, failure
 
 

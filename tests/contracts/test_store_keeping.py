@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -18,6 +19,8 @@ from judge.ports import StoreError
 from leaderboard.schema import metadata
 from leaderboard.store import SqlStore
 from leaderboard.store.engines import open_engines
+
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
 def test_the_migrations_make_exactly_the_tables_of_the_schema(database_url: str) -> None:
@@ -153,3 +156,19 @@ def test_an_empty_store_answers_everything(store: SqlStore) -> None:
     assert store.unfinished() == ()
     assert store.finished("topk", "cpu", Mode.TEST) == ()
     assert store.tokens(None) == ()
+
+
+def test_a_store_whose_connections_were_cut_connects_again(postgresql_server: str) -> None:
+    name = "t" + os.urandom(8).hex()
+    with psycopg.connect(
+        host=postgresql_server, user="judge", dbname="postgres", autocommit=True
+    ) as admin:
+        admin.execute(f"CREATE DATABASE {name}")
+        store = SqlStore.open(f"postgresql://judge@/{name}?host={postgresql_server}")
+        store.add_token(b"a" * 32, Role.RUNNER, "r1", NOW, device="cpu")
+        admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name]
+        )
+        store.add_token(b"b" * 32, Role.RUNNER, "r2", NOW, device="cpu")
+        assert len(store.tokens(None)) == 2
+        store.close()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from judge.ports import StoreError
+from judge.model import Mode, SourceFile
+from judge.ports import Identity, JobRecord, NewSubmission, StoreError
 from leaderboard.store import SqlStore
 from leaderboard.store.engines import open_engines
 
@@ -93,3 +95,36 @@ def test_a_file_that_is_no_database_is_an_error_of_the_store(tmp_path: Path) -> 
     path.write_text("this is no database" * 1000)
     with pytest.raises(StoreError):
         SqlStore.open(f"sqlite:///{path}")
+
+
+def test_a_full_disk_refuses_what_it_cannot_keep_and_loses_nothing_it_took(tmp_path: Path) -> None:
+    engines = open_engines(f"sqlite:///{tmp_path}/judge.sqlite3")
+    store = SqlStore(engines)
+    now = datetime(2026, 11, 30, 12, tzinfo=UTC)
+    who = store.register("ada", None, b"t" * 32, now)
+    assert isinstance(who, Identity)
+
+    def limit(pages: int) -> None:
+        with engines.writer.connect() as connection:  # the pool's only one, which the writer uses
+            connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
+
+    def hand_in(content: bytes) -> JobRecord:
+        assert who.user_id is not None
+        assert who.team_id is not None
+        files = (SourceFile("a.py", content),)
+        new = NewSubmission(
+            who.user_id, who.team_id, "topk", 1, "cpu", Mode.TEST, "a.py", "ab" * 32, files, now
+        )
+        record = store.add_submission(new, None)
+        assert isinstance(record, JobRecord)
+        return record
+
+    taken = [hand_in(bytes([n]) * 50_000) for n in range(3)]
+    limit(1)  # never below what is there: no further page
+    with pytest.raises(StoreError, match="full"):
+        hand_in(b"x" * 500_000)
+    limit(1_000_000)
+    taken.append(hand_in(b"y" * 500_000))
+    assert store.history(None, None, None, 99) == tuple(reversed(taken))
+    assert len(store.events(["submission.received"], 0, 99)) == 4
+    store.close()
