@@ -151,11 +151,10 @@ class Line:
                 failure = self._wait_for(nonce, limit_s)
                 if failure is not None:
                     return failure
-            # A locked instruction keeps the samples from being read before the done word.
-            fence.acquire()
-            fence.release()
+            fence.acquire()  # keeps the samples from being read before the done word
             for sampler in self._samplers[link]:
                 sampler.take()
+            fence.release()
         t1 = clock_ns()
 
         if freezer:

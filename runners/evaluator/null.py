@@ -12,7 +12,7 @@ from judge.model import Limits
 from runners.endings import Failure
 from runners.evaluator.arena import Layout
 from runners.evaluator.burst import burden
-from runners.evaluator.call import Start
+from runners.evaluator.call import Line, Start
 from runners.evaluator.pool import BoxPool
 from runners.evaluator.program import NULL, NeedsBuild
 from runners.evaluator.session import Budget, Session, Watch
@@ -57,6 +57,11 @@ class NullArm:
         if not np.array_equal(taken.outputs, load.poison):
             raise SandboxError("the null kernel wrote to its outputs")
         return taken.ns
+
+    @property
+    def line(self) -> Line:
+        """The line of the null kernel's own calls."""
+        return self._session.line
 
     def end(self) -> None:
         self._session.end()

@@ -158,16 +158,20 @@ def serve_calls(case: Case, memory: Memory, kernel: Kernel, report: Report, last
     handed_back = [outputs if len(outputs) > 1 else outputs[0] for outputs in case.outputs]
     slots = list(zip(case.data, case.outputs, handed_back, strict=True))
     share_core = os.environ.get("JUDGE_SHARED_CORE") == "1"
+    # Giving a lock back is a locked instruction: it completes every store before it, streaming
+    # stores too. Taking it again belongs outside the time from go to done.
     fence = threading.Lock()
+    complete_stores = fence.release
     position = 0
     while True:
+        data, outputs, expected = slots[position]
+        fence.acquire()
         while (word := go[0]) == last:
             if share_core:
                 os.sched_yield()
         last = word
         if not word & 1:
             return
-        data, outputs, expected = slots[position]
         try:
             returned = kernel(data)
             if returned is not expected:
@@ -175,9 +179,7 @@ def serve_calls(case: Case, memory: Memory, kernel: Kernel, report: Report, last
         except BaseException as error:
             report(error)
             words[STATUS_WORD] = 1
-        # A locked instruction completes every store before it, streaming stores too.
-        fence.acquire()
-        fence.release()
+        complete_stores()
         words[0] = word
         position = (position + 1) % len(slots)
 
