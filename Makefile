@@ -38,7 +38,7 @@ test-slow: $(VENV)/installed-tests
 lint: test-static
 
 bench: $(VENV)/installed-tests
-	$(BIN)/python -m bench
+	$(BIN)/python -m tests.bench
 
 format: $(VENV)/installed-tests
 	$(BIN)/ruff format .

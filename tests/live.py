@@ -153,8 +153,9 @@ class LiveRunner:
 
 
 def children_of(pid: int) -> list[int]:
-    """The process's children now."""
-    return [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    """The process's children now, whichever of its threads started them."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for listed in lists for child in listed.read_text().split()]
 
 
 class HandRunner:
