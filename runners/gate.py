@@ -226,7 +226,7 @@ def _named(cases: Sequence[str]) -> str:
 
 def _line_in(source: Path, trace: str) -> int | None:
     """The innermost line of a file that a Python trace names."""
-    lines = re.findall(rf'File "{re.escape(str(source))}", line (\d+)', trace)
+    lines = re.findall(rf'File "{re.escape(str(source.absolute()))}", line (\d+)', trace)
     return int(lines[-1]) if lines else None
 
 

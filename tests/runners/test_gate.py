@@ -189,11 +189,15 @@ def test_an_input_that_never_changes_is_named(tmp_path: Path) -> None:
     assert "input table is the same in every call" in finding.fault
 
 
-def test_a_check_that_raises_is_told_with_the_line_that_raised(tmp_path: Path) -> None:
+def test_a_check_that_raises_is_told_with_the_line_that_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = changed(
         "    passed = bool", "    [0][int(output['y'][0].clamp(-9, 9).round())]\n    passed = bool"
     )
-    (finding, *_) = found(folder_of(tmp_path, reference=text))
+    folder_of(tmp_path, reference=text)
+    monkeypatch.chdir(tmp_path)
+    (finding, *_) = found(Path("double"))
     assert finding.line == line_of(text, "[0][int")
     assert "Error" in finding.fault
 
