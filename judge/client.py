@@ -5,17 +5,17 @@ It decides nothing: it sends bodies, returns bodies, and waits through restarts 
 
 from __future__ import annotations
 
-import ipaddress
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
+from judge.address import API, is_loopback, server_url
 from judge.model import JobState, Mode, Role, SourceFile
 from judge.wire import (
     AckBody,
@@ -42,7 +42,6 @@ from judge.wire import (
     WhoamiBody,
 )
 
-API = "/api/v1"
 CONNECT_S = 5.0
 READ_S = 30.0
 QUEUED_WAIT_S = 5.0  # a place in the queue moves without a new version: ask again this often
@@ -76,26 +75,6 @@ class Target:
     problem: str
     device: str
     mode: Mode
-
-
-def server_url(text: str) -> str:
-    """The judge's base URL without a trailing slash or API path; ValueError says what is wrong."""
-    url = text.strip().rstrip("/").removesuffix(API)
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(
-            f'the server must be a whole address such as https://judge.example.org, got "{text}"'
-        )
-    return url
-
-
-def is_loopback(server: str) -> bool:
-    """Whether the address is this machine by name or number."""
-    host = urlsplit(server).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 class JudgeClient:

@@ -16,11 +16,12 @@ from judge.archive import digest_of_files
 from judge.cli.render import stage_line
 from judge.cli.submissions import follow
 from judge.cli.talk import answer
-from judge.client import JudgeClient, Target
+from judge.client import ApiRefusal, JudgeClient, Target
 from judge.model import JobState, Mode, SourceFile, Verdict
 from judge.text import microseconds
 from judge.wire import ProblemBody, SubmissionBody
 
+DEVICE = "cpu"  # the one that every machine has
 PER_PROBLEM = 2
 BASELINE = "baseline"
 HEAD_LINES = 5
@@ -37,6 +38,10 @@ class Example:
     path: Path
     expected: str
     needs: str
+
+    @property
+    def label(self) -> str:
+        return f"{self.problem}/{self.path.name}"
 
     @property
     def missing(self) -> str:
@@ -86,25 +91,42 @@ def run_examples(
     all_fine = True
     for problem in problems:
         for example in examples_of(problems_dir, problem.id):
-            label = f"{problem.id}/{example.path.name}"
             if example.missing:
-                answer(f"  {label}: skipped, it needs {example.missing}, which is not installed")
+                answer(
+                    f"  {example.label}: skipped, it needs {example.missing}, which is not installed"
+                )
                 continue
             files = (SourceFile(example.path.name, example.path.read_bytes()),)
             known = None if again else _judged(client, problem, example, digest_of_files(files))
             if known is not None:
-                answer(f"  {label}: {_summary(known)} (submission {known.id}, from before)")
+                before = f"submission {known.id}, from before"
+                answer(f"  {example.label}: {_summary(known)} ({before})")
                 continue
-            target = Target(problem.id, problem.devices[0], Mode.BENCHMARK)
-            receipt = client.submit(target, files)
-            answer(f"  {label}: submission {receipt.submission_id} received")
-            body = follow(client, receipt.submission_id, label=f"  {label}", on_news=on_news)
-            fine = stage_line(body) == example.expected
-            wanted = "" if fine else f", but {example.expected} was expected"
-            why = f" ({body.outcome.message})" if body.outcome and not fine else ""
-            answer(f"  {label}: {_summary(body)}{wanted}{why}", style="" if fine else "red")
+            fine = _hand_in(client, problem, example, files, on_news)
             all_fine = all_fine and fine
     return all_fine
+
+
+def _hand_in(
+    client: JudgeClient,
+    problem: ProblemBody,
+    example: Example,
+    files: tuple[SourceFile, ...],
+    on_news: Callable[[], None],
+) -> bool:
+    label = f"  {example.label}"
+    try:
+        receipt = client.submit(Target(problem.id, DEVICE, Mode.BENCHMARK), files)
+    except ApiRefusal as refusal:
+        answer(f"{label}: not taken: {refusal.detail}", style="red")
+        return False
+    answer(f"{label}: submission {receipt.submission_id} received")
+    body = follow(client, receipt.submission_id, label=label, on_news=on_news)
+    fine = stage_line(body) == example.expected
+    wanted = "" if fine else f", but {example.expected} was expected"
+    why = f" ({body.outcome.message})" if body.outcome and not fine else ""
+    answer(f"{label}: {_summary(body)}{wanted}{why}", style="" if fine else "red")
+    return fine
 
 
 def _judged(

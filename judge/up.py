@@ -16,7 +16,6 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, TextIO
@@ -24,42 +23,17 @@ from typing import Annotated, TextIO
 import typer
 from pydantic import ValidationError
 
-from judge.app import FAULTS, first_organizer_token, organizer_token
+from judge.app import FAULTS, first_organizer_token
 from judge.cli.problems import board_lines
 from judge.cli.talk import Exit, WrongUse, answer, say
-from judge.client import ApiRefusal, JudgeClient, ServerUnreachable
-from judge.examples import run_examples
-from judge.model import Role
+from judge.client import ApiRefusal, ServerUnreachable
+from judge.examples import DEVICE, run_examples
+from judge.house import House
 from judge.processes import ProcessError, Program, Supervisor, log_tail
 from judge.settings import ServerSettings
-from judge.tokens import token_hash
-from leaderboard.store import SqlStore
 
 LOCK = "up.lock"
-ORGANIZER_FILE = "up.token"
-EXAMPLE_FILE = "example.token"
-RUNNER_FILE = "runner-cpu.token"
-DEVICE = "cpu"  # the runner that every machine can have
 READY_S = 60.0
-EXAMPLE_NAMES = ("example", *(f"example-{n}" for n in range(2, 10)))
-
-
-@dataclass(frozen=True, slots=True)
-class House:
-    """One running judge. organizer: a token of `judge up` itself, kept in the state folder."""
-
-    settings: ServerSettings
-    url: str
-    organizer: str
-
-    def secret(self, name: str) -> Path:
-        return self.settings.secrets_dir / name
-
-    def log(self, name: str) -> Path:
-        return self.settings.state_dir / "logs" / f"{name}.log"
-
-    def as_organizer(self) -> JudgeClient:
-        return JudgeClient(self.url, self.organizer)
 
 
 commands = typer.Typer()
@@ -103,11 +77,10 @@ def _already_up(settings: ServerSettings, once: bool) -> Exit:
     answer(f"The judge of {settings.state_dir} is up already: {url or 'it is just starting'}")
     if not once:
         return Exit.ACCEPTED
-    organizer = settings.secrets_dir / ORGANIZER_FILE
-    if not url or not organizer.exists():
+    if not url:
         raise WrongUse("It cannot take the examples yet; try again in a moment.")
-    house = House(settings, url, organizer.read_text().strip())
-    return _examples(house, again=True, on_news=lambda: None)
+    settings = settings.model_copy(update={"port": int(url.rpartition(":")[2])})
+    return _examples(House(settings), again=True, on_news=lambda: None)
 
 
 def _run(settings: ServerSettings, lock: TextIO, once: bool) -> Exit:
@@ -117,7 +90,7 @@ def _run(settings: ServerSettings, lock: TextIO, once: bool) -> Exit:
     try:
         settings = _with_free_port(settings)
         lock.truncate(0)
-        lock.write(json.dumps({"url": settings.base_url, "pid": os.getpid()}))
+        lock.write(json.dumps({"url": House(settings).url, "pid": os.getpid()}))
         lock.flush()
         return _open(settings, supervisor, once)
     except KeyboardInterrupt:
@@ -144,13 +117,14 @@ def _open(settings: ServerSettings, supervisor: Supervisor, once: bool) -> Exit:
     say(f"state    {settings.state_dir}")
     first = first_organizer_token(settings)
     try:
-        house = House(settings, settings.base_url, _own_token(settings))
+        house = House(settings)
+        house.prepare()
         _start(supervisor, house, "server", _judge("serve"))
         _wait_until_ready(house, supervisor)
         _start(supervisor, house, "runner", _runner_argv(house))
         status = _examples(house, once, lambda: _keep_alive(supervisor))
         answer("")
-        answer(f"page       {house.url}")
+        answer(f"page       {settings.base_url}")
         if not once:
             _say_how_to_take_part(house)
     finally:
@@ -203,7 +177,7 @@ def _runner_argv(house: House) -> list[str]:
         "--device",
         DEVICE,
         "--token-file",
-        str(house.secret(RUNNER_FILE)),
+        str(house.runner_token_file(DEVICE)),
         "--redis-url",
         house.settings.queue_url,
     )
@@ -228,7 +202,7 @@ def _wait_until_ready(house: House, supervisor: Supervisor) -> None:
     """Until the server answers. Raises ProcessError if it ends before, or takes too long."""
     end = time.monotonic() + READY_S
     log = house.log("server")
-    with JudgeClient(house.url) as client:
+    with house.as_visitor() as client:
         while time.monotonic() < end:
             status = supervisor.ended("server")
             if status is not None:
@@ -241,75 +215,12 @@ def _wait_until_ready(house: House, supervisor: Supervisor) -> None:
     raise ProcessError(f"The server did not answer within {READY_S:.0f} s:\n{log_tail(log)}")
 
 
-# --- tokens
-
-
-def _keep(path: Path, secret: str) -> None:
-    """Write a secret that only its owner may read."""
-    path.unlink(missing_ok=True)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w") as file:
-        file.write(secret + "\n")
-
-
-def _valid(url: str, path: Path) -> str:
-    """The token in a file, or an empty one where there is none or the judge does not know it."""
-    if not path.exists():
-        return ""
-    token = path.read_text().strip()
-    with JudgeClient(url, token) as client:
-        try:
-            client.whoami()
-        except ApiRefusal as refusal:
-            if refusal.status == 401:
-                return ""
-            raise
-    return token
-
-
-def _own_token(settings: ServerSettings) -> str:
-    """The organizer's token that `judge up` works with, kept in the state folder."""
-    path = settings.secrets_dir / ORGANIZER_FILE
-    store = SqlStore.open(settings.store_url)
-    try:
-        kept = path.read_text().strip() if path.exists() else ""
-        known = store.identify(token_hash(kept)) if kept else None
-        if known is not None and known.role is Role.ORGANIZER:
-            return kept
-        made = organizer_token(store, "judge up")
-    finally:
-        store.close()
-    _keep(path, made)
-    return made
-
-
-def _example_token(house: House) -> str:
-    """The example contestant's token; the contestant joins on the first start, by an invite."""
-    path = house.secret(EXAMPLE_FILE)
-    kept = _valid(house.url, path)
-    if kept:
-        return kept
-    with house.as_organizer() as client:
-        invite = client.invites(1).codes[0]
-    with JudgeClient(house.url) as client:
-        for name in EXAMPLE_NAMES:
-            try:
-                made = client.register(name, invite).token
-            except ApiRefusal as refusal:
-                if refusal.code != "name_taken":
-                    raise
-                continue
-            _keep(path, made)
-            return made
-    raise WrongUse(f"Nobody can join as an example: {', '.join(EXAMPLE_NAMES)} are all taken.")
-
-
 # --- the example contest
 
 
 def _examples(house: House, again: bool, on_news: Callable[[], None]) -> Exit:
     """Hand in the examples, then print the boards; fine if every example went as expected."""
-    with JudgeClient(house.url, _example_token(house)) as client:
+    with house.as_example() as client:
         contest = client.contest()
         problems = client.problems()
         answer(f"contest  {contest.title}: {', '.join(p.id for p in problems)}")
@@ -326,7 +237,9 @@ def _say_how_to_take_part(house: House) -> None:
         invite = client.invites(1).codes[0]
         problem = client.contest().problems[0]
     judge = _own_command()
-    answer(f"take part  {judge} login --server {house.url} --invite {invite} --name YOUR-NAME")
+    answer(
+        f"take part  {judge} login --server {house.settings.base_url} --invite {invite} --name YOUR-NAME"
+    )
     answer(f"           {judge} init mine --problem {problem}")
     answer(f"           {judge} submit mine/starter.py")
 

@@ -14,8 +14,9 @@ from typing import Annotated
 import platformdirs
 import typer
 
+from judge.address import is_loopback, server_url
 from judge.cli.talk import WrongUse, answer, print_json, say
-from judge.client import JudgeClient, is_loopback, server_url
+from judge.client import JudgeClient
 from judge.wire import WhoamiBody
 
 SERVER_VARIABLE = "JUDGE_SERVER_URL"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from judge.address import server_url
 from judge.cli.login import Logins, connect, login_file, read_logins, write_logins
 from judge.cli.talk import WrongUse
-from judge.client import server_url
 
 FIRST = "http://127.0.0.1:8000"
 SECOND = "https://judge.example.org"
