@@ -190,8 +190,10 @@ def running(state: Path, contest: str, **settings: Any) -> Iterator[Judge]:
         judge.organizer = judge.as_token(kept.read_text())
         token = (chosen.secrets_dir / "runner-cpu.token").read_text().strip()
         judge.runner = judge.as_token(token)
-        yield judge
-        judge.close()
+        try:
+            yield judge
+        finally:
+            judge.close()
     finally:
         http.should_exit = True
         thread.join(30)
@@ -214,6 +216,6 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
 
 
 @pytest.fixture
-def own_judge(tmp_path: Path) -> Iterator[Callable[..., Any]]:
+def own_judge(tmp_path: Path) -> Callable[..., Any]:
     """Makes servers with a contest of the test's own."""
-    yield lambda contest="", **settings: running(tmp_path, contest or contest_text(), **settings)
+    return lambda contest="", **settings: running(tmp_path, contest or contest_text(), **settings)

@@ -163,7 +163,10 @@ def test_a_foreign_submission_and_a_missing_one_are_answered_alike(judge, askers
     missing = askers["other"].get("/submissions/999999")
     assert foreign.status_code == missing.status_code == 404
     numbers = (str(finished["submission_id"]), "999999")
-    told = [a.json()["detail"].replace(n, "N") for a, n in zip((foreign, missing), numbers)]
+    told = [
+        a.json()["detail"].replace(n, "N")
+        for a, n in zip((foreign, missing), numbers, strict=False)
+    ]
     assert told[0] == told[1]
 
 

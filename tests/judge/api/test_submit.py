@@ -73,92 +73,92 @@ def send(judge, data=None, files=None, **request):
 ONE_FILE = {"files": ("topk.py", KERNEL)}
 
 MALFORMED = {
-    "no body": (dict(), 415, "not_multipart", "multipart/form-data"),
-    "json": (dict(json=FIELDS), 415, "not_multipart", "application/json"),
-    "urlencoded": (dict(data=FIELDS), 415, "not_multipart", "judge submit"),
+    "no body": ({}, 415, "not_multipart", "multipart/form-data"),
+    "json": ({"json": FIELDS}, 415, "not_multipart", "application/json"),
+    "urlencoded": ({"data": FIELDS}, 415, "not_multipart", "judge submit"),
     "no boundary": (
-        dict(content=b"x", headers={"Content-Type": "multipart/form-data"}),
+        {"content": b"x", "headers": {"Content-Type": "multipart/form-data"}},
         *(400, "form_broken", "boundary"),
     ),
     "foreign boundary": (
-        dict(content=b"--a\r\n", headers={"Content-Type": "multipart/form-data; boundary=b"}),
+        {"content": b"--a\r\n", "headers": {"Content-Type": "multipart/form-data; boundary=b"}},
         *(400, "form_broken", "boundary"),
     ),
     "cut off": (
-        dict(
-            content=b'--b\r\nContent-Disposition: form-data; name="problem"\r\n\r\nto',
-            headers={"Content-Type": "multipart/form-data; boundary=b"},
-        ),
+        {
+            "content": b'--b\r\nContent-Disposition: form-data; name="problem"\r\n\r\nto',
+            "headers": {"Content-Type": "multipart/form-data; boundary=b"},
+        },
         *(400, "form_broken", "closing boundary"),
     ),
     "no file": (
-        dict(files={name: (None, value) for name, value in FIELDS.items()}),
+        {"files": {name: (None, value) for name, value in FIELDS.items()}},
         *(400, "no_files", "attach"),
     ),
     "no problem": (
-        dict(data={"device": "cpu", "mode": "test"}, files=ONE_FILE),
+        {"data": {"device": "cpu", "mode": "test"}, "files": ONE_FILE},
         *(400, "field_missing", '"problem"'),
     ),
     "no mode": (
-        dict(data={"problem": "topk", "device": "cpu"}, files=ONE_FILE),
+        {"data": {"problem": "topk", "device": "cpu"}, "files": ONE_FILE},
         *(400, "field_missing", '"mode"'),
     ),
     "unknown field": (
-        dict(data={**FIELDS, "speed": "fast"}, files=ONE_FILE),
+        {"data": {**FIELDS, "speed": "fast"}, "files": ONE_FILE},
         *(400, "field_unknown", '"speed"'),
     ),
     "field twice": (
-        dict(data={**FIELDS, "mode": ["test", "test"]}, files=ONE_FILE),
+        {"data": {**FIELDS, "mode": ["test", "test"]}, "files": ONE_FILE},
         *(400, "field_twice", '"mode"'),
     ),
     "file as text": (
-        dict(files={**{k: (None, v) for k, v in FIELDS.items()}, "files": (None, "def f")}),
+        {"files": {**{k: (None, v) for k, v in FIELDS.items()}, "files": (None, "def f")}},
         *(400, "file_without_name", "@topk.py"),
     ),
     "unknown problem": (
-        dict(data={**FIELDS, "problem": "topq"}, files=ONE_FILE),
+        {"data": {**FIELDS, "problem": "topq"}, "files": ONE_FILE},
         *(404, "problem_unknown", 'did you mean "topk"?'),
     ),
     "unknown device": (
-        dict(data={**FIELDS, "device": "abacus"}, files=ONE_FILE),
+        {"data": {**FIELDS, "device": "abacus"}, "files": ONE_FILE},
         *(404, "device_unknown", "cpu"),
     ),
     "unknown mode": (
-        dict(data={**FIELDS, "mode": "turbo"}, files=ONE_FILE),
+        {"data": {**FIELDS, "mode": "turbo"}, "files": ONE_FILE},
         *(400, "mode_unknown", "benchmark"),
     ),
     "ranked": (
-        dict(data={**FIELDS, "mode": "ranked"}, files=ONE_FILE),
+        {"data": {**FIELDS, "mode": "ranked"}, "files": ONE_FILE},
         *(409, "ranked_not_yet", "benchmark"),
     ),
     "wrong extension": (
-        dict(data=FIELDS, files={"files": ("topk.txt", KERNEL)}),
+        {"data": FIELDS, "files": {"files": ("topk.txt", KERNEL)}},
         *(400, "wrong_extension", "topk.txt"),
     ),
     "path trick": (
-        dict(data=FIELDS, files={"files": ("../topk.py", KERNEL)}),
+        {"data": FIELDS, "files": {"files": ("../topk.py", KERNEL)}},
         *(400, None, "topk.py"),
     ),
     "not text": (
-        dict(data=FIELDS, files={"files": ("topk.py", b"\xff\xfe")}),
+        {"data": FIELDS, "files": {"files": ("topk.py", b"\xff\xfe")}},
         *(400, "not_text", "UTF-8"),
     ),
-    "NUL": (dict(data=FIELDS, files={"files": ("topk.py", b"a\0")}), 400, "not_text", "NUL"),
-    "empty": (dict(data=FIELDS, files={"files": ("topk.py", b"")}), 400, "empty_file", "empty"),
+    "NUL": ({"data": FIELDS, "files": {"files": ("topk.py", b"a\0")}}, 400, "not_text", "NUL"),
+    "empty": ({"data": FIELDS, "files": {"files": ("topk.py", b"")}}, 400, "empty_file", "empty"),
     "2 MB": (
-        dict(data=FIELDS, files={"files": ("topk.py", b"#" * 2_000_000)}),
+        {"data": FIELDS, "files": {"files": ("topk.py", b"#" * 2_000_000)}},
         *(413, "body_too_large", "KiB"),
     ),
     "just too large": (
-        dict(data=FIELDS, files={"files": ("topk.py", b"#" * 1_000_001)}),
+        {"data": FIELDS, "files": {"files": ("topk.py", b"#" * 1_000_001)}},
         *(413, "too_large", "1,000,000"),
     ),
     "too many": (
-        dict(data=FIELDS, files=[("files", (f"f{n}.py", KERNEL)) for n in range(70)]),
+        {"data": FIELDS, "files": [("files", (f"f{n}.py", KERNEL)) for n in range(70)]},
         *(413, None, ""),
     ),
     "broken zip": (
-        dict(data=FIELDS, files={"files": ("k.zip", b"PK\x03\x04nonsense")}),
+        {"data": FIELDS, "files": {"files": ("k.zip", b"PK\x03\x04nonsense")}},
         *(400, "zip_broken", "zip"),
     ),
 }
