@@ -104,7 +104,8 @@ class Pages:
         return self.render(request, "error.html", status=refusal.status, refusal=refusal)
 
     def home(self, request: Request) -> HTMLResponse:
-        return self.render(request, "home.html", boards=self._source.boards())
+        server = str(request.base_url).rstrip("/")
+        return self.render(request, "home.html", boards=self._source.boards(), server=server)
 
     def board(self, request: Request, problem: str, device: str) -> HTMLResponse:
         board = self._source.board(problem, device)
