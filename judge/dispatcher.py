@@ -15,8 +15,9 @@ log = logging.getLogger(__name__)
 
 SWEEP_S = 1.0
 
-# After a round it rests this many times as long as the round took, so that a flood of
-# submissions leaves the processor to the requests.
+# After a round that took the processor for long it rests this many times as long, so that a flood
+# of submissions leaves the processor to the requests.
+LONG_ROUND_S = 0.01
 REST_PER_WORK = 9
 
 
@@ -32,7 +33,7 @@ class Dispatcher:
         self._queue = queue
         self._clock = clock
         self._wake = threading.Event()
-        self._stopping = False
+        self._stopping = threading.Event()
         self._trouble: str | None = None
         self._thread = threading.Thread(target=self._run, name="dispatcher", daemon=True)
 
@@ -41,7 +42,7 @@ class Dispatcher:
 
     def stop(self) -> None:
         """End after the round that runs now."""
-        self._stopping = True
+        self._stopping.set()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -59,16 +60,17 @@ class Dispatcher:
 
     def _run(self) -> None:
         next_sweep = 0.0
-        while not self._stopping:
+        while not self._stopping.is_set():
             began = time.monotonic()
+            worked_before_s = time.thread_time()
             self._wake.clear()
             sweep = began >= next_sweep
             if sweep:
                 next_sweep = began + SWEEP_S
             self._survive(partial(self.round, sweep))
-            worked_s = time.monotonic() - began
-            if worked_s > 0.005:
-                time.sleep(min(REST_PER_WORK * worked_s, SWEEP_S))
+            worked_s = time.thread_time() - worked_before_s
+            if worked_s > LONG_ROUND_S:
+                self._stopping.wait(min(REST_PER_WORK * worked_s, SWEEP_S))
             self._wake.wait(max(0.0, next_sweep - time.monotonic()))
 
     def round(self, sweep: bool = True) -> None:
