@@ -70,6 +70,11 @@ class EvaluatorLink:
         self._process = _Process(popen, pipe)
         pipe.send({"settings": _settings_message(self._settings)}, TAKE_S)
 
+    @property
+    def pid(self) -> int | None:
+        """The process that runs now."""
+        return None if self._process is None else self._process.popen.pid
+
     def ready(self) -> Ready:
         """Wait until the process can judge. Raises ConversationEndedError if it ended or hangs."""
         process = self._living()

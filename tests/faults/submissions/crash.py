@@ -1,0 +1,6 @@
+# expect: runtime error
+import ctypes
+
+
+def custom_kernel(data):
+    ctypes.string_at(0)

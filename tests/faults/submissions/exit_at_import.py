@@ -1,0 +1,2 @@
+# expect: runtime error
+raise SystemExit(0)

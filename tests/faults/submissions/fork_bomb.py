@@ -1,0 +1,7 @@
+# expect: runtime error
+import os
+
+
+def custom_kernel(data):
+    while True:
+        os.fork()

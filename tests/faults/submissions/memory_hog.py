@@ -1,0 +1,5 @@
+# expect: memory limit
+def custom_kernel(data):
+    held = []
+    while True:
+        held.append(b"x" * (64 << 20))

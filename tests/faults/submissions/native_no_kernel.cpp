@@ -1,0 +1,3 @@
+// expect: compile error
+// needs: g++
+int kernel() { return 0; }

@@ -1,0 +1,3 @@
+# expect: compile error
+def kernel(data):
+    return data

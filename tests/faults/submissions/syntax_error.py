@@ -1,0 +1,3 @@
+# expect: compile error
+def custom_kernel(data)
+    return data
