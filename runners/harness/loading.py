@@ -8,6 +8,7 @@ import json
 import linecache
 import operator
 import os
+import signal
 import sys
 import types
 from collections.abc import Callable
@@ -178,6 +179,8 @@ def import_what_submissions_use(mode: str, needs_build: Callable[[str], None]) -
     """
     if importlib.util.find_spec("tvm_ffi") is not None:
         importlib.import_module("tvm_ffi")
+        # Its handler spends seconds on a backtrace: a crash would look like a call without end.
+        signal.signal(signal.SIGSEGV, signal.SIG_DFL)
     extensions = importlib.import_module("torch.utils.cpp_extension")
     extensions_of_mode = Recording if mode == "build" else Replaying
     for name in ("load", "load_inline"):
