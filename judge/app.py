@@ -64,7 +64,7 @@ def create_app(settings: ServerSettings, clock: Clock = utc_now) -> Application:
     store = SqlStore.open(settings.store_url)
     open_problems(store, opened, clock())
     for device in opened.contest.devices:
-        keep_runner_token(store, settings.secrets_dir / f"runner-{device}.token", device)
+        keep_runner_token(store, settings.runner_token_file(device), device)
     queue = RqQueue.open(settings.queue_url)
     dispatcher = Dispatcher(store, queue, clock)
     changes = Changes(settings.max_streams)

@@ -35,7 +35,7 @@ class House:
 
     def runner_token_file(self, device: str) -> Path:
         """Where the server keeps a token for runners on this machine."""
-        return self.settings.secrets_dir / f"runner-{device}.token"
+        return self.settings.runner_token_file(device)
 
     def prepare(self) -> None:
         """Have an organizer's token of its own in the state folder. Only while no server runs."""

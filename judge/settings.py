@@ -29,6 +29,8 @@ class ServerSettings(BaseSettings):
     database_url: a SQLAlchemy URL of SQLite or PostgreSQL; empty means SQLite in the state folder.
     redis_url: any Redis or Valkey URL; empty means an embedded Valkey in the state folder.
     public_url: where people reach the server, for links; empty means http://HOST:PORT.
+    runner_tokens_dir: where tokens of runners on this machine are written; empty means the folder of
+        secrets. A folder of its own can be handed to a runner that must not see the rest.
     lease_s: how long a claimed job is its runner's without a heartbeat.
     max_streams: open event streams and long polls together; more are answered 503.
     """
@@ -43,6 +45,7 @@ class ServerSettings(BaseSettings):
     public_url: str = ""
     contest_file: Path = Path("contest.toml")
     problems_dir: Path = Path("problems")
+    runner_tokens_dir: Path | None = None
     lease_s: float = Field(default=15.0, gt=0, le=3_600)
     heartbeat_s: float = Field(default=3.0, gt=0, le=600)
     max_streams: int = Field(default=2_000, ge=1)
@@ -61,6 +64,10 @@ class ServerSettings(BaseSettings):
     @property
     def secrets_dir(self) -> Path:
         return self.state_dir / "secrets"
+
+    def runner_token_file(self, device: str) -> Path:
+        """Where the token of this machine's runners of a device is kept."""
+        return (self.runner_tokens_dir or self.secrets_dir) / f"runner-{device}.token"
 
     @property
     def queue_url(self) -> str:
