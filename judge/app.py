@@ -6,6 +6,7 @@ import fcntl
 import logging
 import os
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,6 +45,10 @@ log = logging.getLogger(__name__)
 RUNNER_ALIVE_S = 900.0
 
 
+# As many submissions can share one commit.
+INTAKE_THREADS = 32
+
+
 class StartError(Exception):
     """The server cannot start as it is set up; the text says what to do."""
 
@@ -70,6 +75,7 @@ def create_app(settings: ServerSettings, clock: Clock = utc_now) -> Application:
     changes = Changes(settings.max_streams)
     pace = Pace(RUNNER_ALIVE_S)
     notices = NoticeBoard(store)
+    intake_threads = ThreadPoolExecutor(INTAKE_THREADS, thread_name_prefix="intake")
     key = load_or_create_key(settings.secrets_dir / "receipt-ed25519.pem")
     parts = Parts(
         store=store,
@@ -83,6 +89,7 @@ def create_app(settings: ServerSettings, clock: Clock = utc_now) -> Application:
         clock=clock,
         lease_s=settings.lease_s,
         heartbeat_s=settings.heartbeat_s,
+        intake_threads=intake_threads,
         backups_dir=settings.state_dir / "backups",
         depths=lambda: queue.depths(opened.contest.devices),
         trouble=lambda: dispatcher.trouble,
@@ -101,6 +108,7 @@ def create_app(settings: ServerSettings, clock: Clock = utc_now) -> Application:
             yield
         finally:
             changes.close()
+            intake_threads.shutdown()
             dispatcher.stop()
             queue.close()
             if valkey is not None:

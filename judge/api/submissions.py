@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 
@@ -37,7 +38,10 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
         """Hand in files. The signed receipt comes once they are on disk, before any work starts."""
         form = await read_form(request)
         handed = form.handed_in(parts.clock())
-        record, receipt = insist(await run_in_threadpool(parts.intake.receive, handed, author))
+        received = asyncio.get_running_loop().run_in_executor(
+            parts.intake_threads, parts.intake.receive, handed, author
+        )
+        record, receipt = insist(await received)
         parts.metrics.submissions.inc()
         log.info(
             "submission taken submission=%s job=J%s team=%s problem=%s device=%s mode=%s bytes=%s",
