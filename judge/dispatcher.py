@@ -89,8 +89,9 @@ class Dispatcher:
             work()
         except (StoreError, QueueError) as error:
             self._note(f"{type(error).__name__}: {error}")
-        except Exception:  # the outer loop of a thread without which no job is ever judged
+        except Exception as error:  # the outer loop of a thread without which nothing is judged
             log.exception("dispatcher round failed")
+            self._trouble = f"{type(error).__name__}: see the server's log"
         else:
             self._note(None)
 

@@ -151,9 +151,8 @@ class Views:
         """
         record = self._store.record(submission_id) if 1 <= submission_id <= MAX_ID else None
         if record is None or not may_see(viewer.role, _owns(viewer, record)):
-            detail = (
-                f"There is no submission {submission_id:.20g} of yours; `judge history` lists them."
-            )
+            shown = str(submission_id)[:20]
+            detail = f"There is no submission {shown} of yours; `judge history` lists them."
             return Refusal("submission_unknown", detail, 404)
         return record
 

@@ -162,7 +162,9 @@ def contest_text(**changes: Any) -> str:
 
 
 @contextmanager
-def running(state: Path, contest: str, **settings: Any) -> Iterator[Judge]:
+def running(
+    state: Path, contest: str, clock: MovableClock | None = None, **settings: Any
+) -> Iterator[Judge]:
     """A server on a free port of loopback while the block runs."""
     state.mkdir(parents=True, exist_ok=True)
     contest_file = state / "contest.toml"
@@ -177,7 +179,7 @@ def running(state: Path, contest: str, **settings: Any) -> Iterator[Judge]:
     kept = state / "organizer"
     if organizer is not None:
         kept.write_text(organizer)
-    clock = MovableClock()
+    clock = clock or MovableClock()
     app = create_app(chosen, clock)
     http = server(app, "127.0.0.1", 0)
     thread = threading.Thread(target=http.run, name="uvicorn")
