@@ -109,7 +109,6 @@ class BubblewrapBox:
     def kill(self) -> BoxEnd:
         """End every process of the box, wait until none is left, clean up, say how it ended."""
         if self._end is None:
-            self._output.drain()
             self._killed_by_us = self.alive()
             return self._finish()
         return self._end

@@ -241,6 +241,7 @@ def remove_leftovers(parent: Path) -> None:
         if process_start(int(pid)) == start:
             continue
         for box in [*directory.glob("box-*"), directory]:
-            with contextlib.suppress(OSError):
+            # Another user's, or just being removed by another runner: neither is ours to mend.
+            with contextlib.suppress(OSError, SandboxError):
                 Group(None, {"pids": box}, frozenset()).kill()
                 remove_directory(box)

@@ -143,7 +143,7 @@ def mounts(view: View, spec: BoxSpec, files: Mapping[str, int], channel: Path) -
         *spec.writable.values(),
     ]
     for parent in _parents(inside, view.paths):
-        arguments += ["--perms", "0755", "--dir", parent]
+        arguments += ["--dir", parent]
     for source, target in binds:
         arguments += ["--ro-bind", str(source), target]
     for link, points_to in view.links.items():

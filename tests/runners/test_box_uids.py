@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,19 @@ def test_two_pools_of_a_host_never_lend_the_same_id(tmp_path: Path) -> None:
         pools[0].take()
     for lease in leases:
         lease.release()
+
+
+def test_a_lease_ends_with_its_process(tmp_path: Path) -> None:
+    child = os.fork()
+    if child == 0:
+        try:
+            UidPool(tmp_path, first=100, count=1).take()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    lease = UidPool(tmp_path, first=100, count=1).take()
+    assert lease.uid == 100
+    lease.release()
 
 
 def test_an_id_that_was_given_back_rests_while_others_are_free(tmp_path: Path) -> None:

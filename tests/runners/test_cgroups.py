@@ -138,6 +138,71 @@ def test_limits_that_the_kernel_refuses_leave_no_directory(groups: Cgroups) -> N
     other.remove()
 
 
+@pytest.fixture
+def leftover(groups: Cgroups) -> Iterator[Path]:
+    """A group with a living process, of a runner that has died."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    root = read_layout().unified_root
+    assert root is not None
+    namespace = os.stat("/proc/self/ns/pid").st_ino
+    directory = root / f"judge-{namespace}-{ended.pid}-1-0"
+    (directory / "box-0").mkdir(parents=True)
+    inside = sleeper()
+    (directory / "box-0" / "cgroup.procs").write_text(str(inside.pid))
+    yield directory
+    inside.kill()
+    inside.wait()
+    for left in (directory / "box-0", directory):
+        if left.exists():
+            left.rmdir()
+
+
+def test_what_a_crashed_runner_left_is_ended_by_the_next(leftover: Path) -> None:
+    Cgroups(read_layout()).close()
+    assert not leftover.exists()
+
+
+def test_what_another_users_runner_left_hinders_no_ordinary_user(leftover: Path) -> None:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setresuid(65534, 65534, 65534)
+            Cgroups(read_layout()).close()
+            os.write(writer, b"fine")
+        finally:
+            os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    with os.fdopen(reader, "rb") as answer:
+        assert answer.read() == b"fine"
+    assert leftover.exists()
+
+
+def test_freezing_returns_only_when_the_kernel_says_that_all_are_stopped(groups: Cgroups) -> None:
+    group = groups.make(256 << 20, 200, (0,))
+    crowd = "for n in $(seq 60); do (while :; do :; done) & done; wait"
+    shell = subprocess.Popen(["sh", "-c", f"read go; {crowd}"], stdin=subprocess.PIPE)
+    group.join(shell.pid)
+    assert shell.stdin is not None
+    shell.stdin.write(b"go\n")
+    shell.stdin.close()
+    root = read_layout().unified_root
+    assert root is not None
+    membership = Path(f"/proc/{shell.pid}/cgroup").read_text()
+    events = root / membership.rpartition("0::/")[2].strip() / "cgroup.events"
+    try:
+        for _ in range(5):
+            group.freeze(10.0)
+            assert "frozen 1" in events.read_text()
+            group.thaw()
+    finally:
+        group.kill()
+        shell.wait()
+        group.remove()
+
+
 def test_two_runners_do_not_remove_each_others_groups(groups: Cgroups) -> None:
     group = groups.make(64 << 20, 8, (0,))
     inside = sleeper()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import signal
 import struct
 import subprocess
@@ -57,6 +58,14 @@ def test_killing_twice_gives_the_same_ending(lab: Lab) -> None:
     assert end.killed_by_us
     assert box.kill() == end
     assert box.wait(0.0) == end
+
+
+def test_a_killed_box_holds_no_file_of_the_judge_open(lab: Lab) -> None:
+    lab.launch("time.sleep(60)").kill()
+    before = sorted(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        lab.launch("time.sleep(60)").kill()
+    assert sorted(os.listdir("/proc/self/fd")) == before
 
 
 def test_kill_ends_children_that_left_their_session(full_lab: Lab) -> None:
