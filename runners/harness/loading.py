@@ -200,6 +200,8 @@ class Recording:
         try:
             made = self._compile(name, *args, **options)
         except Exception as error:
+            # A frame holds its beginning only; the judge keeps what a build box prints as the log.
+            print(error, file=sys.stderr, flush=True)
             raise BuildFailedError(str(error)) from None
         is_module = isinstance(made, types.ModuleType)
         path = made.__file__ if is_module else made
