@@ -1,8 +1,8 @@
 """The one command line, `judge`.
 
 The client's commands live here; those of server and runner join by the entry-point group
-`judge.commands` when their extra is installed. They are loaded only when one is asked for, so that
-`judge status` does not pay for a web framework.
+`judge.commands`, each under its own name (`work`, `problems.check`). Only what is asked for is loaded:
+`judge status` pays for no web framework, and `judge serve` for no torch.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from judge.client import ApiRefusal, ServerUnreachable
 from judge.wire import ErrorBody
 
 GROUP = "judge.commands"
+VALUE_OPTIONS = ("--server", "--token")  # those a group takes before its command
 
 
 def own_commands() -> typer.Typer:
@@ -54,43 +55,56 @@ def _name(group: typer.models.TyperInfo) -> str:
     return group.name if isinstance(group.name, str) else ""
 
 
-def knows(app: typer.Typer, words: Sequence[str]) -> bool:
-    """Whether `app` itself has the command that the words name."""
-    named = [word for word in words if not word.startswith("-")]
-    if not named:
+def path_of(words: Sequence[str]) -> list[str]:
+    """The words that name a command, without options before them."""
+    path: list[str] = []
+    left = iter(words)
+    for word in left:
+        if word in VALUE_OPTIONS:
+            next(left, None)
+        elif not word.startswith("-"):
+            path.append(word)
+    return path
+
+
+def knows(app: typer.Typer, path: Sequence[str], with_help: bool = False) -> bool:
+    """Whether `app` can run the command at the path, without commands of other roles.
+
+    A group that is asked for its help, or does nothing by itself, wants all its commands.
+    """
+    if not path:
         return False
     for command in app.registered_commands:
         function = command.callback.__name__ if command.callback else ""
-        if named[0] == (command.name or function.replace("_", "-")):
+        if path[0] == (command.name or function.replace("_", "-")):
             return True
     for group in app.registered_groups:
-        if named[0] == _name(group) and group.typer_instance is not None:
-            rest = list(words)[list(words).index(named[0]) + 1 :]
-            whole_group = {"-h", "--help"} & set(rest)
-            inner = group.typer_instance
-            return not whole_group and (
-                not [w for w in rest if not w.startswith("-")] or knows(inner, rest)
-            )
+        inner = group.typer_instance
+        if path[0] == _name(group) and inner is not None:
+            if len(path) > 1:
+                return knows(inner, path[1:], with_help)
+            return inner.info.invoke_without_command is True and not with_help
     return False
 
 
 def full_commands(words: Sequence[str]) -> typer.Typer:
     """The command line for these words, with the other roles' commands where they are needed."""
     root = own_commands()
-    if knows(root, words):
+    path = path_of(words)
+    if knows(root, path, bool({"-h", "--help"} & set(words))):
         return root
-    missing = []
-    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    named = points.get(".".join(path[:2])) or points.get(".".join(path[:1]))
+    needed = [named] if named else {p.value: p for p in points.values()}.values()
+    for point in needed:
         try:
             join(root, point.load())
         except ModuleNotFoundError as error:
-            missing.append(
-                f"Without the commands of the {point.name}, since {error.name} is not installed: "
-                "pip install 'kernel-judge[all]'"
-            )
-    if not knows(root, words):
-        for line in missing:
-            say(line)
+            if named:
+                raise WrongUse(
+                    f"judge {' '.join(path[:2])} needs more than the client ({error.name} is not "
+                    "installed): pip install 'kernel-judge[all]'"
+                ) from error
     return root
 
 
