@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final
 
+from judge.boards import Boards, frozen_at
 from judge.model import (
-    Contest,
-    Entry,
     JobState,
     Mode,
     Outcome,
@@ -29,7 +26,6 @@ from judge.wire import (
     BoardRefBody,
     CaseBody,
     ContestBody,
-    EntryBody,
     OutcomeBody,
     ProblemBody,
     ProgressBody,
@@ -37,17 +33,10 @@ from judge.wire import (
     SubmissionBody,
     SubmissionListBody,
 )
-from leaderboard.ranking import standings, timing_cases
 
-PRACTICE: Final = (
-    "Practice, not ranked: one benchmark run each, on a machine that may be shared. "
-    "A later run may order these times differently."
-)
 STATEMENT: Final = "statement.md"
 PAGE_LENGTH: Final = 50
 MAX_ID: Final = 2**63 - 1
-
-BoardKey = tuple[str, str, Mode, datetime | None]
 
 
 class Views:
@@ -67,10 +56,7 @@ class Views:
         self._pace = pace
         self._clock = clock
         self._notices = notices
-        self._changes = 0
-        self._boards: dict[BoardKey, tuple[int, tuple[Entry, ...]]] = {}
-        self._boards_lock = threading.Lock()
-        store.on_change(self._note_change)
+        self._boards = Boards(store)
 
     # --- people
     def identify(self, token: str) -> Identity | None:
@@ -256,25 +242,12 @@ class Views:
             detail = f"There is no board of {mode.value} runs; ask for mode=benchmark."
             return Refusal("board_unknown", detail, 404)
         now = self._clock()
-        until = _frozen_at(contest, now)
+        until = frozen_at(contest, now)
         if viewer is not None and viewer.role is Role.ORGANIZER:
             until = None
-        return BoardBody(
-            problem=found.id,
-            problem_version=found.version,
-            device=device,
-            mode=mode,
-            heading=PRACTICE,
-            as_of=until or now,
-            frozen=until is not None,
-            cases=list(timing_cases(found)),
-            entries=[_entry(e) for e in self._standings(found, device, mode, until)],
-        )
+        return self._boards.body(found, device, mode, now, until)
 
     # --- how it is done
-    def _note_change(self, _submission_id: int) -> None:
-        self._changes += 1
-
     def _over(self) -> bool:
         return self._clock() >= self._opened.contest.closes
 
@@ -292,20 +265,6 @@ class Views:
             )
             return Refusal("contest_not_open", detail, 404)
         return found
-
-    def _standings(
-        self, problem: Problem, device: str, mode: Mode, until: datetime | None
-    ) -> tuple[Entry, ...]:
-        """The fold of finished jobs, folded again only after something changed."""
-        key = (problem.id, device, mode, until)
-        with self._boards_lock:
-            changes = self._changes
-            kept = self._boards.get(key)
-            if kept is None or kept[0] != changes:
-                finished = self._store.finished(problem.id, device, mode)
-                kept = (changes, standings(finished, problem, device, mode, until))
-                self._boards[key] = kept
-            return kept[1]
 
     def _disclosed(self, outcome: Outcome, record: JobRecord, viewer: Identity) -> Outcome:
         return disclose(outcome, viewer.role, _owns(viewer, record), self._over())
@@ -368,24 +327,5 @@ def _owns(viewer: Identity, record: JobRecord) -> bool:
     return viewer.team_id is not None and viewer.team_id == record.submission.team_id
 
 
-def _frozen_at(contest: Contest, now: datetime) -> datetime | None:
-    """The time of the freeze while it lasts: until the contest closes."""
-    frozen = contest.freezes is not None and contest.freezes <= now < contest.closes
-    return contest.freezes if frozen else None
-
-
 def _score_of(outcome: Outcome) -> Score | None:
     return score(outcome.measurements, [m.case for m in outcome.measurements])
-
-
-def _entry(entry: Entry) -> EntryBody:
-    return EntryBody(
-        rank=entry.rank,
-        team_id=entry.team_id,
-        team=entry.team,
-        submission_id=entry.submission_id,
-        received_at=entry.received_at,
-        score_ns=entry.score_ns,
-        times_ns=dict(entry.times_ns),
-        note=entry.note,
-    )
