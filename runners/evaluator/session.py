@@ -23,6 +23,9 @@ from runners.problem import ProblemError, Tensors
 SETUP_KEEPS: Final = 1.25
 SETUP_SPARE_BYTES: Final = 64 << 20
 
+GONE: Final = (ConnectionError, TimeoutError)
+"""What sending to a box raises that has ended, or whose submission keeps it from reading."""
+
 META: Final = {"rank": 0, "world": 1, "group": None}
 
 
@@ -90,7 +93,7 @@ class Session:
         fd = sealed_file("submission", program.pack())
         try:
             self.box.send_memory(program.frame(), [fd])
-        except ConnectionError:
+        except GONE:
             return Failure(Ending.DIED)
         finally:
             os.close(fd)
@@ -175,7 +178,7 @@ class Session:
             )
         try:
             self.box.send_memory(text, fds)
-        except ConnectionError:
+        except GONE:
             return frames.Gone()
         return self._hear()
 

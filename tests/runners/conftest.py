@@ -89,6 +89,14 @@ class Judge:
         return evaluate(job, tiny_problem(problem), self.pool, watch or Watch(), built)
 
 
+@pytest.fixture(autouse=True)
+def free_to_run_anywhere() -> Iterator[None]:
+    """An evaluation pins its process; the next test starts unpinned."""
+    usable = os.sched_getaffinity(0)
+    yield
+    os.sched_setaffinity(0, usable)
+
+
 @pytest.fixture(scope="session")
 def sandbox() -> Iterator[BubblewrapSandbox]:
     if find_bubblewrap() is None:
@@ -102,11 +110,9 @@ def sandbox() -> Iterator[BubblewrapSandbox]:
 
 @pytest.fixture(scope="session")
 def box_pool(sandbox: BubblewrapSandbox) -> Iterator[BoxPool]:
-    affinity = os.sched_getaffinity(0)
     pool = BoxPool(sandbox, CpuDevice(), [LIMITS])
     yield pool
     pool.close()
-    os.sched_setaffinity(0, affinity)
 
 
 @pytest.fixture
