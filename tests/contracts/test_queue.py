@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -63,18 +64,47 @@ def valkey(tmp_path: Path) -> Iterator[EmbeddedValkey]:
     server.stop()
 
 
+@pytest.fixture(params=["embedded", "by URL"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Both ways to a queue: the embedded server's socket, and a server somewhere on TCP."""
+    if request.param == "embedded":
+        request.getfixturevalue("valkey")
+        yield embedded_queue_url(tmp_path)
+        return
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    options = ["--bind", "127.0.0.1", "--port", str(port), "--save", "", "--dir", str(tmp_path)]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "judge.valkey", *options], stdout=subprocess.DEVNULL
+    )
+    try:
+        yield f"redis://127.0.0.1:{port}/0"
+    finally:
+        server.kill()
+        server.wait()
+
+
 @pytest.fixture
-def queue(valkey: EmbeddedValkey, tmp_path: Path) -> Iterator[RqQueue]:
-    opened = RqQueue.open(embedded_queue_url(tmp_path))
+def queue(url: str) -> Iterator[RqQueue]:
+    opened = RqQueue.open(url)
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def raw(valkey: EmbeddedValkey, tmp_path: Path) -> Iterator[redis.Redis]:
-    connection = connect(embedded_queue_url(tmp_path))
+def raw(url: str) -> Iterator[redis.Redis]:
+    connection = connect(url)
+    until(lambda: answers(connection))
     yield connection
     connection.close()
+
+
+def answers(connection: redis.Redis) -> bool:
+    try:
+        return bool(connection.ping())
+    except redis.RedisError:
+        return False
 
 
 def rings(raw: redis.Redis, name: str) -> list[int]:
@@ -143,7 +173,7 @@ def test_two_thousand_waiting_jobs_are_swept_in_two_round_trips(queue, raw):
     assert raw.info("stats")["total_commands_processed"] - before < 10
 
 
-def test_depths_tell_how_many_rings_wait(queue):
+def test_depths_tell_how_many_rings_wait(queue, raw):
     queue.ring({7: ("cpu", Mode.TEST), 8: ("cpu", Mode.TEST), 9: ("cpu", Mode.RANKED)})
     assert queue.depths(("cpu",)) == {
         "judge.cpu.test": 2,
@@ -168,7 +198,8 @@ def test_a_queue_that_is_down_fails_fast_and_works_again_when_it_is_back(tmp_pat
         server.stop()
 
 
-def test_a_killed_valkey_is_started_again(valkey, queue):
+def test_a_killed_valkey_is_started_again(valkey, tmp_path):
+    queue = RqQueue.open(embedded_queue_url(tmp_path))
     first = valkey.pid
     os.kill(first, signal.SIGKILL)
     until(lambda: valkey.pid not in (None, first))
@@ -181,6 +212,7 @@ def test_a_killed_valkey_is_started_again(valkey, queue):
         return queue.depths(("cpu",))["judge.cpu.test"] == 1
 
     until(rung)
+    queue.close()
 
 
 def test_a_stale_socket_is_no_hindrance(tmp_path):
