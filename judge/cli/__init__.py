@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from copy import copy
 from importlib.metadata import entry_points
 
 import typer
@@ -35,20 +36,32 @@ def own_commands() -> typer.Typer:
     )
     for part in (login, problems, submissions, receipts, tokens):
         join(root, part.commands)
-    root.add_typer(admin.commands, name="admin")
+    whole = typer.Typer()
+    whole.add_typer(admin.commands, name="admin")
+    join(root, whole)
     return root
 
 
 def join(root: typer.Typer, part: typer.Typer) -> None:
-    """Add the commands of `part`; groups of one name become one group, the first's help stands."""
+    """Add the commands of `part`, which stays as it is; groups of one name become one group."""
     root.registered_commands.extend(part.registered_commands)
-    mine = {_name(group): group for group in root.registered_groups}
     for group in part.registered_groups:
-        known = mine.get(_name(group))
-        if known is None or not _name(group):
-            root.registered_groups.append(group)
+        known = next((g for g in root.registered_groups if _name(g) == _name(group)), None)
+        if known is None:
+            root.registered_groups.append(_own_copy(group))
         elif known.typer_instance is not None and group.typer_instance is not None:
             join(known.typer_instance, group.typer_instance)
+
+
+def _own_copy(group: typer.models.TyperInfo) -> typer.models.TyperInfo:
+    """The same group with lists of its own, so that what joins it does not grow the original."""
+    made = copy(group)
+    if group.typer_instance is not None:
+        inner = copy(group.typer_instance)
+        inner.registered_commands = list(inner.registered_commands)
+        inner.registered_groups = [_own_copy(each) for each in inner.registered_groups]
+        made.typer_instance = inner
+    return made
 
 
 def _name(group: typer.models.TyperInfo) -> str:
