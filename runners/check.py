@@ -23,12 +23,12 @@ from judge.rules import cases_of_mode
 from judge.scoring import score
 from judge.text import plain
 from judge.wire import OutcomeBody, SubmissionBody
-from runners.evaluator.pool import HARNESS
 from runners.evaluator_link import EvaluatorLink
 from runners.settings import EvaluatorSettings
 from runners.worker import ceiling_s
 
 KEY_BYTES = 16
+HARNESS = Path(__file__).parent / "harness"
 
 
 @dataclass(frozen=True, slots=True)

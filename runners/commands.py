@@ -1,4 +1,7 @@
-"""The runner's commands: `work`, `check`, `doctor`, `problems check`. They join the one `judge` CLI."""
+"""The runner's commands: `work`, `check`, `doctor`, `problems check`. They join the one `judge` CLI.
+
+This process imports no torch: only the evaluator's does, and the gate's when it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,6 @@ from runners import doctor as machine
 from runners.check import LocalSubmission
 from runners.check import check as check_here
 from runners.conversation import ConversationEndedError
-from runners.gate import check_folder, render
 from runners.problems import problem_folders
 from runners.rings import listen
 from runners.settings import (
@@ -165,7 +167,8 @@ def check(
     if isinstance(files, Refusal):
         raise WrongUse(files.detail)
     cache = platformdirs.user_cache_path("kernel-judge")
-    settings = EvaluatorSettings(problems, cache, device, evaluator_core, box_core)
+    boxes = 1 if mode is Mode.TEST else 2
+    settings = EvaluatorSettings(problems, cache, device, evaluator_core, box_core, boxes)
     try:
         ended = check_here(LocalSubmission(folder, files, mode, device), settings, as_json)
     except KeyboardInterrupt:
@@ -195,6 +198,8 @@ def problems_check(
     problems: ProblemsDir = DEFAULT_PROBLEMS,
 ) -> None:
     """Say what is wrong with problem folders: file, line, fault and remedy."""
+    from runners.gate import check_folder, render  # imports torch, which takes a second
+
     if what:
         folders = [Path(word) if Path(word).is_dir() else problems / word for word in what]
     else:

@@ -176,4 +176,5 @@ def _settings_message(settings: EvaluatorSettings) -> dict[str, Any]:
         "device": settings.device,
         "evaluator_core": settings.evaluator_core,
         "box_core": settings.box_core,
+        "warm_boxes": settings.warm_boxes,
     }

@@ -51,7 +51,7 @@ class Evaluator:
         device = CpuDevice(settings.evaluator_core, settings.box_core)
         self._sandbox = BubblewrapSandbox()
         limits = [folder.problem.limits for folder in self._problems.values()]
-        self.boxes = BoxPool(self._sandbox, device, limits)
+        self.boxes = BoxPool(self._sandbox, device, limits, settings.warm_boxes)
         self._build = BuildStage(self.boxes, settings.cache)
         settle_down(device)
 
@@ -175,6 +175,7 @@ def _settings(told: dict[str, Any]) -> EvaluatorSettings:
         device=told["device"],
         evaluator_core=told["evaluator_core"],
         box_core=told["box_core"],
+        warm_boxes=told["warm_boxes"],
     )
 
 

@@ -21,7 +21,8 @@ class SettingsError(Exception):
 class EvaluatorSettings:
     """What the evaluator process needs to know: no secret among it.
 
-    evaluator_core, box_core: CPU numbers, or None to let the device choose.
+    evaluator_core, box_core: CPU numbers, or None to let the device choose. warm_boxes: how many
+    are kept ready; a job with timing cases takes two.
     """
 
     problems: Path
@@ -29,6 +30,7 @@ class EvaluatorSettings:
     device: str = "cpu"
     evaluator_core: int | None = None
     box_core: int | None = None
+    warm_boxes: int = 2
 
     @property
     def cache(self) -> Path:
