@@ -237,7 +237,7 @@ class Replaying:
         path = os.path.join(CACHE, built[nth]["path"])
         module_name = built[nth]["module"]
         if module_name is None:
-            torch.ops.load_library(path)
+            torch.ops.load_library(path)  # type: ignore[no-untyped-call]
             return path
         spec = importlib.util.spec_from_file_location(module_name, path)
         assert spec is not None

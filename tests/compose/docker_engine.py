@@ -103,15 +103,15 @@ class Engine:
             dirs_exist_ok=True,
             ignore=shutil.ignore_patterns("__pycache__", "_editable_impl_*", "kernel_judge-*"),
         )
-        packer = subprocess.Popen(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE)
-        done = subprocess.run(
-            ["docker", "import", "-", name],
-            env=self.environment,
-            stdin=packer.stdout,
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
-        assert packer.wait() == 0
+        with subprocess.Popen(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE) as packer:
+            done = subprocess.run(
+                ["docker", "import", "-", name],
+                env=self.environment,
+                stdin=packer.stdout,
+                capture_output=True,
+                text=True,
+                timeout=600,
+            )
+        assert packer.returncode == 0
         assert done.returncode == 0, done.stderr
         shutil.rmtree(root)
