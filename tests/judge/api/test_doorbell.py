@@ -36,14 +36,14 @@ def test_a_fresh_submission_is_rung_at_once(own_judge):
         author = judge.newcomer()
         until(lambda: judge.app.parts.trouble() is None)
         delays = []
-        for _ in range(5):
+        for _ in range(9):
             taken = author.submit()
             began = time.monotonic()
             until(lambda job=taken["job_id"]: job in waiting(raw))
             delays.append(time.monotonic() - began)
             author.http.post(f"/submissions/{taken['submission_id']}/cancel")
         # Well under the second of the sweep, on a machine that may be busy.
-        assert min(delays) < 0.05
+        assert sorted(delays)[4] < 0.2
         raw.close()
 
 
