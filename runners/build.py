@@ -26,7 +26,7 @@ from typing import Final
 
 from judge.model import Job, Limits, Outcome, Progress
 from judge.text import plain
-from runners.build_cache import BuildCache, KeptModule
+from runners.build_cache import FOLDER_BYTES, BuildCache, KeptModule
 from runners.endings import Ending, Failure
 from runners.evaluator.arena import sealable_memfd, sealed_file
 from runners.evaluator.pool import CACHE_INSIDE, HARNESS, HARNESS_INSIDE, BoxPool, box_spec
@@ -83,7 +83,8 @@ class BuildStage:
             return None if folder is None else Built(cache=folder.path, log=folder.log)
         if not job.main.endswith(".cpp"):
             device = self._boxes.device.name
-            return _failed(job, f"The {device} device builds .cpp files only, not {job.main}.")
+            said = f"The {device} device builds .cpp files only, not {job.main}."
+            return _failed(job, Failure(Ending.BUILD, said))
         if not have_compiler():
             return _no_compiler(job)
         key = _key(job, _native_toolchain())
@@ -112,11 +113,11 @@ class BuildStage:
             except StoppedError:
                 if not folder.is_too_large():
                     raise
-                return _failed(job, "The build stage left more or larger files than it may.")
+                return _failed(job, Failure(Ending.BUILD_OUTPUT, _mib(FOLDER_BYTES)))
             said = _text(end.output)
-            fault = _fault(failure, end, limits)
-            if fault:
-                return _failed(job, fault, said)
+            failure = _failure(failure, end, limits)
+            if failure is not None:
+                return _failed(job, failure, said)
             kept = self._cache.keep_folder(_key(job, _extension_toolchain()), folder, said)
         return Built(cache=kept.path, log=kept.log)
 
@@ -138,13 +139,13 @@ class BuildStage:
             finally:
                 end = box.kill()
             said = _text(end.output)
-            fault = _fault(failure, end, limits)
-            if not fault and end.exit_code != 0:
-                fault = first_error(said)
-            if not fault and os.fstat(result).st_size > MODULE_BYTES:
-                fault = f"The module is larger than {MODULE_BYTES >> 20} MiB."
-            if fault:
-                return _failed(job, fault, said)
+            failure = _failure(failure, end, limits)
+            if failure is None and end.exit_code != 0:
+                failure = Failure(Ending.BUILD, first_error(said))
+            if failure is None and os.fstat(result).st_size > MODULE_BYTES:
+                failure = Failure(Ending.BUILD_OUTPUT, _mib(MODULE_BYTES))
+            if failure is not None:
+                return _failed(job, failure, said)
             # Read, not mapped: a box that shortens the file meanwhile cannot hurt the reader.
             return KeptModule(os.pread(result, MODULE_BYTES, 0), said)
         finally:
@@ -215,23 +216,26 @@ def _text(output: bytes) -> str:
     return bounded(plain(output.decode(errors="replace"), limit=2 * OUTPUT_BYTES))
 
 
-def _fault(failure: Failure | None, end: BoxEnd, limits: Limits) -> str:
-    """Why the build failed, for the author; empty where it did not, or where judging will tell."""
+def _failure(seen: Failure | None, end: BoxEnd, limits: Limits) -> Failure | None:
+    """Why the build failed; None where it did not, or where judging will tell."""
     if end.out_of_memory:
-        return f"Building used more memory than its limit of {limits.memory_bytes >> 20} MiB."
+        return Failure(Ending.BUILD_MEMORY, _mib(limits.memory_bytes))
     if end.output_exceeded:
-        return f"Building printed more than its limit of {limits.output_bytes >> 20} MiB."
-    if failure is None:
-        return ""
-    if failure.ending in (Ending.BUILD_TIME, Ending.LOAD_TIME, Ending.CALL_TIME, Ending.JOB_TIME):
-        return f"Building took longer than its limit of {limits.build_s:g} s."
-    if failure.ending is Ending.BUILD:
-        return first_error(failure.message)
-    return ""
+        return Failure(Ending.BUILD_OUTPUT, _mib(limits.output_bytes))
+    if seen is None:
+        return None
+    if seen.ending in (Ending.BUILD_TIME, Ending.LOAD_TIME, Ending.CALL_TIME, Ending.JOB_TIME):
+        return Failure(Ending.BUILD_TIME, f"{limits.build_s:g} s")
+    if seen.ending is Ending.BUILD:
+        return Failure(Ending.BUILD, first_error(seen.message))
+    return None
 
 
-def _failed(job: Job, fault: str, said: str = "") -> Outcome:
-    failure = Failure(Ending.BUILD, fault)
+def _mib(size: int) -> str:
+    return f"{size >> 20} MiB"
+
+
+def _failed(job: Job, failure: Failure, said: str = "") -> Outcome:
     return Outcome(
         job_id=job.id,
         attempt=job.attempt,

@@ -36,6 +36,8 @@ class Ending(StrEnum):
     PROCESSES = auto()
     OUTPUT = auto()
     BUILD_TIME = auto()
+    BUILD_MEMORY = auto()
+    BUILD_OUTPUT = auto()
     LOAD_TIME = auto()
     CALL_TIME = auto()
     JOB_TIME = auto()
@@ -114,7 +116,15 @@ TABLE: dict[Ending, Rule] = {
         Verdict.OUTPUT_LIMIT,
         "The submission printed more than its limit: remove the prints from the kernel.",
     ),
-    Ending.BUILD_TIME: Rule(Verdict.TIME_LIMIT, "Building took longer than the limit of {detail}."),
+    Ending.BUILD_TIME: Rule(
+        Verdict.COMPILE_ERROR, "Building took longer than its limit of {detail}."
+    ),
+    Ending.BUILD_MEMORY: Rule(
+        Verdict.COMPILE_ERROR, "Building used more memory than its limit of {detail}."
+    ),
+    Ending.BUILD_OUTPUT: Rule(
+        Verdict.COMPILE_ERROR, "Building left or printed more than its limit of {detail}."
+    ),
     Ending.LOAD_TIME: Rule(
         Verdict.TIME_LIMIT,
         "Loading the submission, or its setup, took longer than the limit of {detail}.",

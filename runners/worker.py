@@ -36,7 +36,7 @@ PROBLEM_DIFFERS = "problem_differs"
 """The code of the server's refusal of a runner whose problem folder is another version."""
 
 CEILING_MARGIN_S = 60.0
-FINISH_S = 5.0
+FINISH_S = 3.0
 """At a shutdown a job has this long to end by itself; then it is given up: its lease runs out."""
 
 Problems = Callable[[], Mapping[str, Problem]]
