@@ -1,4 +1,4 @@
-"""Boards as wire bodies: the fold of finished jobs, folded again only when something changed."""
+"""Boards as wire bodies: the fold of finished jobs, folded again only when one of theirs ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from judge.model import Contest, Entry, Mode, Problem
-from judge.ports import Store
+from judge.ports import JobRecord, Store
 from judge.wire import BoardBody, EntryBody
 from leaderboard.ranking import standings, timing_cases
 
@@ -16,18 +16,22 @@ PRACTICE: Final = (
     "A later run may order these times differently."
 )
 
+Kind = tuple[str, str, Mode]
+"""What a board is of: problem, device, mode."""
+
+Fold = tuple[tuple[int, int] | None, tuple[Entry, ...]]
+"""The end after which a board was folded, None for none, and its entries."""
+
 
 class Boards:
-    """Keeps each board's entries until a record changes. May be used from any thread."""
+    """Keeps each board's entries until a job of it ends. May be used from any thread."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._changes = 0
-        self._folded: dict[
-            tuple[str, str, Mode, datetime | None], tuple[int, tuple[Entry, ...]]
-        ] = {}
+        self._latest_end: dict[Kind, tuple[int, int]] = {}
+        self._folded: dict[tuple[Kind, datetime | None], Fold] = {}
         self._lock = threading.Lock()
-        store.on_change(self._note_change)
+        store.on_end(self._note_end)
 
     def body(
         self, problem: Problem, device: str, mode: Mode, now: datetime, until: datetime | None
@@ -48,19 +52,22 @@ class Boards:
     def _entries(
         self, problem: Problem, device: str, mode: Mode, until: datetime | None
     ) -> tuple[Entry, ...]:
-        key = (problem.id, device, mode, until)
+        kind = (problem.id, device, mode)
         with self._lock:
-            # Read before the store is: a change in between is then folded next time.
-            changes = self._changes
-            kept = self._folded.get(key)
-            if kept is None or kept[0] != changes:
-                finished = self._store.finished(problem.id, device, mode)
-                kept = (changes, standings(finished, problem, device, mode, until))
-                self._folded[key] = kept
+            # Read before the store is: a job that ends in between is then folded next time.
+            latest = self._latest_end.get(kind)
+            kept = self._folded.get((kind, until))
+            if kept is None or kept[0] != latest:
+                finished = self._store.finished(*kind)
+                kept = (latest, standings(finished, problem, device, mode, until))
+                self._folded[kind, until] = kept
             return kept[1]
 
-    def _note_change(self, _submission_id: int) -> None:
-        self._changes += 1
+    def _note_end(self, record: JobRecord) -> None:
+        # One assignment and no lock: this must not wait for a fold. A record's version never comes
+        # again, so each end leaves a mark that no fold has seen.
+        kind = (record.submission.problem_id, record.device, record.mode)
+        self._latest_end[kind] = (record.job_id, record.version)
 
 
 def frozen_at(contest: Contest, now: datetime) -> datetime | None:

@@ -49,8 +49,6 @@ RUNNING_WAIT_S = 20.0  # the server holds a wait for at most 25 s
 FIRST_BACKOFF_S = 0.2
 LAST_BACKOFF_S = 5.0
 
-FINAL = frozenset({JobState.DONE, JobState.CANCELLED})
-
 BodyT = TypeVar("BodyT", bound=Body)
 
 
@@ -236,7 +234,7 @@ class JudgeClient:
             version = body.version
             timeout_s = QUEUED_WAIT_S if body.state is JobState.QUEUED else RUNNING_WAIT_S
             yield body
-            if body.state in FINAL:
+            if body.state.is_final:
                 return
 
     def source(self, submission_id: int, name: str) -> bytes:

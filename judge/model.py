@@ -66,6 +66,11 @@ class JobState(StrEnum):
     DONE = "done"
     CANCELLED = "cancelled"
 
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing more will happen to the job."""
+        return self in (JobState.DONE, JobState.CANCELLED)
+
 
 @dataclass(frozen=True, slots=True)
 class Case:

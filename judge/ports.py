@@ -263,6 +263,12 @@ class Store(Protocol):
         Called after commit, on the thread that asked for the change: it must be quick and not raise.
         """
 
+    def on_end(self, callback: Callable[[JobRecord], None]) -> None:
+        """Have `callback` called with the record of each job that ends, before `on_change` is.
+
+        The promises are those of `on_change`.
+        """
+
     def backup(self, path: str) -> int:
         """Write a consistent copy to a new file; its size in bytes."""
 

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from judge import text
-from judge.model import JobState, Refusal
+from judge.model import Refusal
 from judge.ports import Identity
 from judge.wire import BoardBody, BoardRefBody, ContestBody, ProblemBody, SubmissionBody
 from leaderboard.plots import HEIGHT, WIDTH, strip
@@ -127,8 +127,7 @@ class Pages:
         body = self._source.submission(submission_id, viewer)
         if isinstance(body, Refusal):
             return self.refuse(request, body)
-        final = body.state in (JobState.DONE, JobState.CANCELLED)
-        return self.render(request, "submission.html", s=body, final=final)
+        return self.render(request, "submission.html", s=body)
 
     def history(self, request: Request) -> HTMLResponse:
         viewer = self.viewer(request)

@@ -17,8 +17,6 @@ from judge.model import JobState, Mode, Outcome, Refusal, Verdict
 from judge.ports import JobRecord
 from judge.rules import MAX_ATTEMPTS
 
-FINAL = (JobState.DONE, JobState.CANCELLED)
-
 LOST_FOR_GOOD = (
     f"The runner was lost {MAX_ATTEMPTS} times while judging this submission. This is the judge's "
     "fault and costs no quota; an organizer will look at it."
@@ -100,7 +98,7 @@ def claim(
     record: JobRecord, runner: str, now: datetime, lease_until: datetime, team_busy: bool
 ) -> Change | Refusal:
     """Give the job to a runner. team_busy: another job of the team is running."""
-    if record.state in FINAL:
+    if record.state.is_final:
         return _final(record)
     if record.state is JobState.RUNNING:
         if not _lease_ran_out(record, now):
@@ -141,7 +139,7 @@ def heartbeat(record: JobRecord, attempt: int, loaded: bool) -> Change | None:
 
 def finish(record: JobRecord, outcome: Outcome) -> Change | Refusal:
     """Take an attempt's outcome, or say why it does not count."""
-    if record.state in FINAL:
+    if record.state.is_final:
         return _final(record)
     if record.state is not JobState.RUNNING or record.attempt != outcome.attempt:
         return Refusal(
@@ -168,7 +166,7 @@ def release_lost(record: JobRecord, now: datetime) -> Change | None:
 
 def cancel(record: JobRecord) -> Change | Refusal:
     """End a job at its author's or an organizer's wish. What was charged stays charged."""
-    if record.state in FINAL:
+    if record.state.is_final:
         return _final(record)
     return Change((Happened("job.cancelled", {"attempt": record.attempt}),))
 

@@ -26,8 +26,6 @@ MAX_WAIT_S = 25.0
 PLACE_MOVES_S = 2.0
 """How often a stream looks whether the place in the queue has moved: that is no change of its own."""
 
-FINAL = frozenset({JobState.DONE, JobState.CANCELLED})
-
 
 def router(parts: Parts, guard: Guard) -> APIRouter:
     routes = APIRouter(prefix="/submissions", tags=["submissions"])
@@ -80,7 +78,7 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
             while True:
                 watch.forget()
                 body = insist(await run_in_threadpool(views.submission, submission_id, viewer))
-                over = watch.closing or left_s <= 0 or body.state in FINAL
+                over = watch.closing or left_s <= 0 or body.state.is_final
                 if over or body.version > version:
                     return answer(body)
                 left_s = await watch.wait(left_s)
@@ -138,7 +136,7 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
                     yield ServerSentEvent(
                         body.model_dump_json(), event="submission", id=str(body.version)
                     )
-                if body.state in FINAL:
+                if body.state.is_final:
                     return
                 queued = body.state is JobState.QUEUED
                 await watch.wait(PLACE_MOVES_S if queued else MAX_WAIT_S)

@@ -38,7 +38,7 @@ from judge.cli.talk import (
     say,
     show,
 )
-from judge.client import FINAL, JudgeClient, Target
+from judge.client import JudgeClient, Target
 from judge.model import Mode
 from judge.text import plain
 from judge.wire import Body, ProblemBody, SubmissionBody
@@ -78,7 +78,7 @@ def follow(
             submission_id, on_trouble=lambda why: tell(f"{why} Trying again.")
         ):
             on_news()
-            if body.state not in FINAL:
+            if not body.state.is_final:
                 tell(stage_line(body, with_eta=line is not None))
     return body
 

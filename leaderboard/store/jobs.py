@@ -1,6 +1,6 @@
 """What happens to a job: decided by `leaderboard.transitions`, written here with its events.
 
-Each operation gives its answer and the ids of the submissions whose records changed.
+Each operation gives its answer and the records that changed, as they now stand.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from leaderboard.store.submissions import record, record_of_job
 from leaderboard.transitions import Change
 
 T = TypeVar("T")
-Written = tuple[T, tuple[int, ...]]
+Written = tuple[T, tuple[JobRecord, ...]]
 
-UNCHANGED: tuple[int, ...] = ()
+UNCHANGED: tuple[JobRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def claim(
     if isinstance(change, Refusal):
         return change, UNCHANGED
     new = _write(connection, old, change, now, lease_until)
-    return change.refusal or new, (new.submission.id,)
+    return change.refusal or new, (new,)
 
 
 def heartbeat(connection: Connection, job_id: int, sign: SignOfLife) -> Written[HeartbeatReply]:
@@ -69,7 +69,7 @@ def heartbeat(connection: Connection, job_id: int, sign: SignOfLife) -> Written[
     if old is None or change is None:
         return HeartbeatReply(stop=True), UNCHANGED
     new = _write(connection, old, change, sign.now, sign.lease_until, sign.progress)
-    return HeartbeatReply(stop=False), (new.submission.id,)
+    return HeartbeatReply(stop=False), (new,)
 
 
 def finish(connection: Connection, outcome: Outcome, now: datetime) -> Written[JobRecord | Refusal]:
@@ -83,7 +83,7 @@ def finish(connection: Connection, outcome: Outcome, now: datetime) -> Written[J
         _keep_refused(connection, outcome, change, _subject(old), now)
         return change, UNCHANGED
     new = _write(connection, old, change, now)
-    return new, (new.submission.id,)
+    return new, (new,)
 
 
 def lost(connection: Connection, now: datetime) -> tuple[int, ...]:
@@ -93,16 +93,13 @@ def lost(connection: Connection, now: datetime) -> tuple[int, ...]:
 
 
 def release_lost(connection: Connection, now: datetime) -> Written[tuple[int, ...]]:
-    released = []
     changed = []
     for job_id in lost(connection, now):
         old = record_of_job(connection, job_id)
         change = None if old is None else transitions.release_lost(old, now)
         if old is not None and change is not None:
-            _write(connection, old, change, now)
-            released.append(job_id)
-            changed.append(old.submission.id)
-    return tuple(released), tuple(changed)
+            changed.append(_write(connection, old, change, now))
+    return tuple(record.job_id for record in changed), tuple(changed)
 
 
 def cancel(
@@ -116,7 +113,7 @@ def cancel(
     if isinstance(change, Refusal):
         return change, UNCHANGED
     new = _write(connection, old, change, now)
-    return new, (submission_id,)
+    return new, (new,)
 
 
 def _write(

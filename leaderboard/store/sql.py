@@ -38,7 +38,8 @@ class SqlStore:
         self._writer = Writer(engines.writer)
         self._known = KnownTokens()
         self._known_names: dict[tuple[int, int], submissions.Names] = {}
-        self._callbacks: tuple[Callable[[int], None], ...] = ()
+        self._on_change: tuple[Callable[[int], None], ...] = ()
+        self._on_end: tuple[Callable[[JobRecord], None], ...] = ()
 
     @classmethod
     def open(cls, url: str) -> SqlStore:
@@ -122,7 +123,7 @@ class SqlStore:
         names = self._names(new.user_id, new.team_id)
         record = self._writer.run(lambda c: submissions.add(c, new, names, quota))
         if isinstance(record, JobRecord):
-            self._tell((record.submission.id,))
+            self._tell((record,))
         return record
 
     def record(self, submission_id: int) -> JobRecord | None:
@@ -200,7 +201,10 @@ class SqlStore:
     # --- keeping
 
     def on_change(self, callback: Callable[[int], None]) -> None:
-        self._callbacks = (*self._callbacks, callback)
+        self._on_change = (*self._on_change, callback)
+
+    def on_end(self, callback: Callable[[JobRecord], None]) -> None:
+        self._on_end = (*self._on_end, callback)
 
     def backup(self, path: str) -> int:
         """On both engines the copy is an SQLite file that `open` can open. Raises StoreError."""
@@ -228,7 +232,10 @@ class SqlStore:
         self._tell(changed)
         return answer
 
-    def _tell(self, changed: Iterable[int]) -> None:
-        for submission_id in changed:
-            for callback in self._callbacks:
-                callback(submission_id)
+    def _tell(self, changed: Iterable[JobRecord]) -> None:
+        for record in changed:
+            # First those who keep what they read: whoever asks them on the news must find it.
+            for on_end in self._on_end if record.state.is_final else ():
+                on_end(record)
+            for on_change in self._on_change:
+                on_change(record.submission.id)

@@ -333,3 +333,25 @@ def test_who_waits_is_told_of_every_change_once_it_can_be_read(store: SqlStore, 
     desk.claim(record.job_id)
     desk.beat(record.job_id, 2)
     assert len(told) == 6
+
+
+def test_who_keeps_results_is_told_of_each_end_once_and_before_those_who_wait(
+    store: SqlStore, desk: Any
+) -> None:
+    told: list[tuple[str, object]] = []
+    store.on_change(lambda number: told.append(("change", number)))
+    store.on_end(lambda record: told.append(("end", record)))
+    judged, cancelled, lost = desk.submit(), desk.submit(), desk.submit()
+    desk.claim(judged.job_id)
+    desk.beat(judged.job_id, 1)
+    desk.finish(judged.job_id, 1, Verdict.JUDGE_ERROR)
+    desk.claim(judged.job_id)
+    assert [kind for kind, _ in told] == ["change"] * 7
+    told.clear()
+    ends = [desk.finish(judged.job_id, 2), store.cancel(cancelled.submission.id, desk.now)]
+    for _ in range(3):
+        desk.claim(lost.job_id)
+        store.release_lost(desk.later(60))
+    ends.append(desk.record(lost.submission.id))
+    assert [subject for kind, subject in told if kind == "end"] == ends
+    assert [kind for kind, _ in told[:4]] == ["end", "change"] * 2

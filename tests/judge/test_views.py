@@ -19,6 +19,7 @@ from judge.model import (
     Mode,
     Outcome,
     Problem,
+    Progress,
     Refusal,
     Role,
     SourceFile,
@@ -184,6 +185,31 @@ def test_a_board_moves_with_each_verdict_until_the_freeze_and_again_after_the_en
     assert [e.team for e in desk.board(ORGANIZER).entries] == ["Ada", "Bob"]
     desk.now = CLOSE
     assert [e.team for e in desk.board().entries] == ["Ada", "Bob"]
+
+
+def test_a_board_is_read_again_only_when_one_of_its_jobs_has_ended(tmp_path):
+    class CountingStore(SqlStore):
+        asked = 0
+
+        def finished(self, problem_id: str, device: str, mode: Mode) -> tuple[JobRecord, ...]:
+            self.asked += 1
+            return super().finished(problem_id, device, mode)
+
+    store = CountingStore.open(f"sqlite:///{tmp_path}/judge.sqlite3")
+    desk = Desk(store, load_problem(TOPK).problem)
+    ada = desk.person("Ada")
+    desk.judge(desk.submit(ada))
+    desk.board()
+    running, until = desk.submit(ada), desk.now + timedelta(seconds=15)
+    desk.store.claim(running.job_id, "r1", desk.now, until)
+    desk.store.heartbeat(running.job_id, 1, Progress("timing", 1, 2), True, desk.now, until)
+    desk.judge(desk.submit(desk.person("Bob"), Mode.TEST))
+    desk.board()
+    assert store.asked == 1
+    desk.judge(desk.submit(desk.person("Cleo")))
+    assert [e.team for e in desk.board().entries] == ["Ada", "Cleo"]
+    assert store.asked == 2
+    store.close()
 
 
 def test_before_the_start_nothing_of_a_problem_is_shown(desk):
