@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -65,7 +66,7 @@ def evaluate(
         watch.progress(Progress("loading"), True)
         failed = run.session.load(program) or run.judge_cases()
         if isinstance(failed, NeedsBuild):
-            if built is None or built.cache is None:
+            if built is None:
                 return failed
             failed = Failure(Ending.UNBUILT, failed.reason)
         return run.outcome(failed, built)
@@ -106,19 +107,23 @@ class _Run:
             null.end()
 
     def judge_cases(self) -> Failure | NeedsBuild | None:
-        """Test cases before timing cases, public ones before secret ones, until one fails."""
+        """Test cases before timing cases, until one fails.
+
+        Every public case comes before the first secret one: what the box then knows of secret
+        cases it could tell by the text, outputs and times of a public case.
+        """
         cases = self.job.cases
-        for stage in Stage:
-            order = [i for i, case in enumerate(cases) if case.stage is stage]
-            order.sort(key=lambda i: cases[i].secret)
+        for secret, stage in itertools.product((False, True), Stage):
+            order = [i for i, c in enumerate(cases) if c.secret is secret and c.stage is stage]
+            told = f"secret {stage.value}" if secret else stage.value
             for done, index in enumerate(order):
-                self.budget.watch.progress(Progress(stage.value, done, len(order)), True)
+                self.budget.watch.progress(Progress(told, done, len(order)), True)
                 self.current = index
                 failed = self._judge_case(index)
                 if failed is not None:
                     return failed
             if order:
-                self.budget.watch.progress(Progress(stage.value, len(order), len(order)), True)
+                self.budget.watch.progress(Progress(told, len(order), len(order)), True)
         self.current = None
         return self.session.tear_down()
 
@@ -130,7 +135,8 @@ class _Run:
             self.results[self.current] = _failed(self.job.cases[self.current], failure)
         printed = end.output if self.public_output is None else self.public_output
         facts = dict(self.boxes.describe())
-        if end.memory_peak_bytes is not None:
+        # A kernel can choose its peak, and so tell of a secret case by it.
+        if end.memory_peak_bytes is not None and not self._has_met_secrets:
             facts["memory peak"] = f"{end.memory_peak_bytes >> 20} MiB"
         return Outcome(
             job_id=self.job.id,
@@ -182,9 +188,15 @@ class _Run:
         constants = draw_constants(self.problem, key, case, index)
         return Source(self.problem, key, case, index, constants)
 
+    @property
+    def _has_met_secrets(self) -> bool:
+        return self.public_output is not None
+
     def _message(self, failure: Failure | None) -> str:
         if failure is None:
             return f"All {len(self.results)} cases passed."
+        if self.current is None and self._has_met_secrets:
+            return f"{failure.verdict.value.capitalize()} after the secret cases."
         if self.current is None:
             return failure.message
         case = self.job.cases[self.current]

@@ -101,17 +101,38 @@ def test_however_a_secret_case_fails_the_message_gives_the_verdict_word_alone(
     assert outcome.message == f"{outcome.verdict.value.capitalize()} on a secret case."
 
 
-def test_what_is_printed_after_a_secret_case_is_not_in_the_log(judge_job: Judge) -> None:
-    source = on_size(5, "print('five', seen)") + "\nseen = []\n"
-    source = source.replace("    if len", "    seen.append(len(data[0]))\n    if len")
+REMEMBERS = (
+    HONEST
+    + """
+honest, seen = custom_kernel, []
+def custom_kernel(data):
+    seen.append(len(data[0]))
+    return honest(data)
+def teardown():
+    print("at the end", seen)
+"""
+)
+
+
+def test_no_public_case_is_run_once_the_box_has_seen_a_secret_one(judge_job: Judge) -> None:
+    source = REMEMBERS.replace("    return honest", "    print(seen[-1])\n    return honest")
     cases = [
         tiny_case("open", 6),
         tiny_case("hidden", 77, secret=True),
-        tiny_case("timed", 5, Stage.TIMING, calls=4),
+        tiny_case("timed", 5, Stage.TIMING, calls=1),
     ]
     outcome = judge_job(source, *cases)
     assert outcome.verdict is Verdict.ACCEPTED
+    assert outcome.log == "6\n5\n5\n5\n5\n"
+
+
+def test_nothing_a_kernel_says_or_does_at_its_end_tells_of_secret_cases(judge_job: Judge) -> None:
+    source = REMEMBERS.replace("print(", "raise ValueError(")
+    outcome = judge_job(source, tiny_case("open", 6), tiny_case("hidden", 77, secret=True))
+    assert outcome.verdict is Verdict.RUNTIME_ERROR
+    assert outcome.message == "Runtime error after the secret cases."
     assert outcome.log == ""
+    assert "memory peak" not in outcome.environment
 
 
 def test_every_timed_call_has_a_sample_and_one_of_the_null_kernel(judge_job: Judge) -> None:
@@ -229,6 +250,22 @@ def test_an_extension_that_the_build_stage_never_saw_is_the_authors_fault(
     outcome = judge_job(INLINE, built=Built(cache=tmp_path))
     assert outcome.verdict is Verdict.RUNTIME_ERROR
     assert "mine" in outcome.message
+
+
+def test_a_built_submission_that_asks_for_a_build_is_at_fault_itself(judge_job: Judge) -> None:
+    # A native module can reach the harness's socket as well as any Python file can.
+    asks = """
+import socket
+for fd in range(3, 64):
+    try:
+        socket.socket(fileno=fd).send(b'{"kind": "needs_build", "name": "again"}')
+    except OSError:
+        pass
+while True: pass
+"""
+    outcome = judge_job(asks, built=Built(module=b""))
+    assert outcome.verdict is Verdict.RUNTIME_ERROR
+    assert "again" in outcome.message
 
 
 def test_progress_tells_when_the_submission_was_handed_over(judge_job: Judge) -> None:
