@@ -30,7 +30,7 @@ from judge.pace import Pace
 from judge.ports import Clock, OpenContest, QueueError, Store, StoreError
 from judge.queue import RqQueue
 from judge.receipts import ReceiptKeyError, load_or_create_key
-from judge.server import configure_logging, raise_open_files, server
+from judge.server import configure_logging, raise_open_files, server, settle_memory
 from judge.settings import ServerSettings, embedded_socket, unknown_variables
 from judge.tables import DeclarationError
 from judge.tokens import new_token, token_hash
@@ -225,6 +225,7 @@ def serve() -> None:
         _fail(str(fault))
     if first is not None:
         typer.echo(f"organizer token (shown this once): {first}")
+    settle_memory()
     server(app, settings.host, settings.port).run()
 
 

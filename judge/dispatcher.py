@@ -15,10 +15,11 @@ log = logging.getLogger(__name__)
 
 SWEEP_S = 1.0
 
-# After a round that took the processor for long it rests this many times as long, so that a flood
-# of submissions leaves the processor to the requests.
+# After a round that took the processor for long it rests this many times as long, so that thousands
+# of waiting jobs leave the processor to the requests. Leases are looked at each second all the same.
 LONG_ROUND_S = 0.01
-REST_PER_WORK = 9
+REST_PER_WORK = 30
+LONGEST_REST_S = 3.0
 
 
 class Dispatcher:
@@ -59,30 +60,36 @@ class Dispatcher:
         return self._trouble
 
     def _run(self) -> None:
-        next_sweep = 0.0
+        next_sweep = next_ring = 0.0
         while not self._stopping.is_set():
             began = time.monotonic()
             worked_before_s = time.thread_time()
+            sweep, ring = began >= next_sweep, began >= next_ring
+            # Forgotten before the store is read: what changes from here on asks for another round.
             self._wake.clear()
-            sweep = began >= next_sweep
+            self._survive(partial(self.round, sweep, ring))
+            worked_s = time.thread_time() - worked_before_s
+            ended = time.monotonic()
             if sweep:
                 next_sweep = began + SWEEP_S
-            self._survive(partial(self.round, sweep))
-            worked_s = time.thread_time() - worked_before_s
-            if worked_s > LONG_ROUND_S:
-                self._stopping.wait(min(REST_PER_WORK * worked_s, SWEEP_S))
-            self._wake.wait(max(0.0, next_sweep - time.monotonic()))
+            if ring and worked_s > LONG_ROUND_S:
+                next_ring = ended + min(REST_PER_WORK * worked_s, LONGEST_REST_S)
+            if next_ring > ended:
+                self._stopping.wait(max(0.0, min(next_ring, next_sweep) - ended))
+            else:
+                self._wake.wait(max(0.0, next_sweep - ended))
 
-    def round(self, sweep: bool = True) -> None:
-        """Take lost jobs back (on a sweep), then ring for what is ready.
+    def round(self, sweep: bool = True, ring: bool = True) -> None:
+        """Take lost jobs back (sweep), then ring for what is ready (ring).
 
-        Raises StoreError or QueueError; whatever was left undone is done by the next round.
+        Raises StoreError or QueueError; whatever was left undone is done by a later round.
         """
         if sweep:
             for job_id in self._store.release_lost(self._clock()):
                 log.info("job released job=J%s reason=lease_ran_out", job_id)
-        ready = ready_jobs(self._store.unfinished())
-        self._queue.ring({job.job_id: (job.device, job.mode) for job in ready})
+        if ring:
+            ready = ready_jobs(self._store.unfinished())
+            self._queue.ring({job.job_id: (job.device, job.mode) for job in ready})
 
     def _survive(self, work: Callable[[], None]) -> None:
         try:
