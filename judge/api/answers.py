@@ -24,7 +24,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 def answer(body: Body, status: int = 200) -> Response:
-    """A body as JSON. Infinities and NaNs, which errors of wrong kernels can be, become null."""
+    """A body as JSON."""
     return Response(body.model_dump_json(), status_code=status, media_type="application/json")
 
 

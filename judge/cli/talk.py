@@ -109,7 +109,7 @@ def show(made: Table) -> None:
 
 def json_of(body: Body | Sequence[Body] | dict[str, Any]) -> str:
     """The API's body as one line of JSON."""
-    return to_json(body, inf_nan_mode="null").decode()
+    return to_json(body).decode()
 
 
 def print_json(body: Body | Sequence[Body] | dict[str, Any]) -> None:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, PlainSerializer, StringConstraints
 
 from judge.model import CaseResult, Difference, Measurement, Outcome, Stage, Verdict
 from judge.wire.base import MAX_LOG_CHARS, Body, ShortText, StrictValue, Text
+
+
+def _number_or_word(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)
+
+
+ErrorSize = Annotated[float, PlainSerializer(_number_or_word, when_used="json")]
+"""An error of a wrong kernel may be infinite or no number, which JSON cannot say: such a one travels
+as the text `inf` or `nan`, never as null, which means that there is no such error."""
 
 
 class DifferenceBody(Body):
@@ -27,8 +37,8 @@ class CaseResultBody(Body):
     values: dict[str, StrictValue]
     message: Text = ""
     call: int | None = None
-    max_abs_error: float | None = None
-    max_rel_error: float | None = None
+    max_abs_error: ErrorSize | None = None
+    max_rel_error: ErrorSize | None = None
     differences: list[DifferenceBody] = Field(default_factory=list)
 
     @classmethod

@@ -162,7 +162,7 @@ def _keep_refused(
     body = {
         "attempt": outcome.attempt,
         "code": refusal.code,
-        "outcome": OutcomeBody.of(outcome).model_dump(),
+        "outcome": OutcomeBody.of(outcome).model_dump(mode="json"),
     }
     note(connection, "job.outcome_refused", subject, body, now)
 

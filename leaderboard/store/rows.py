@@ -29,23 +29,19 @@ def optional_time(us: int | None) -> datetime | None:
 
 
 def dump_json(value: Any) -> str:
-    """Compact JSON of plain values.
-
-    Infinities and NaNs, which the errors of wrong kernels can be, stay what they are. Give no pydantic
-    model: its own settings would turn them into nulls.
-    """
-    return to_json(value, inf_nan_mode="constants").decode()
+    """Compact JSON of plain values."""
+    return to_json(value).decode()
 
 
 def outcome_row(outcome: Outcome, now: datetime) -> dict[str, Any]:
     """The row that keeps an attempt's outcome whole."""
-    body = OutcomeBody.of(outcome).model_dump(exclude={"log"})
+    body = OutcomeBody.of(outcome).model_dump_json(exclude={"log"})
     return {
         "job_id": outcome.job_id,
         "attempt": outcome.attempt,
         "verdict": str(outcome.verdict),
         "at_us": to_us(now),
-        "body": dump_json(body),
+        "body": body,
         "log": outcome.log.encode(),
     }
 
