@@ -33,3 +33,12 @@ def stream(key: bytes, draw: Draw, case: int, call: int) -> np.random.Generator:
     words = np.frombuffer(key, dtype="<u8").astype(np.uint64)
     counter = np.array([0, call, case, draw], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(key=words, counter=counter))
+
+
+def unpredictable() -> np.random.Generator:
+    """A stream from a key of the OS, for what a box must not foresee.
+
+    A box sees some of what is drawn, poison and go words; that must not tell the rest, such as
+    which elements will be sampled. A faster generator's state could be worked out from its output.
+    """
+    return np.random.Generator(np.random.Philox())

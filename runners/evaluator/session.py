@@ -16,6 +16,7 @@ from runners.endings import Ending, Failure, settle
 from runners.evaluator import frames
 from runners.evaluator.arena import Arena, Layout, pack, sealed_file
 from runners.evaluator.call import Conditions, Line, Start, failure_of
+from runners.evaluator.inputs import unpredictable
 from runners.evaluator.program import NeedsBuild, Program
 from runners.ports import Box, BoxEnd
 from runners.problem import ProblemError, Tensors
@@ -79,9 +80,7 @@ class Session:
     box: Box
     conditions: Conditions
     budget: Budget
-    chance: np.random.Generator = field(
-        default_factory=lambda: np.random.Generator(np.random.SFC64())
-    )
+    chance: np.random.Generator = field(default_factory=unpredictable)
     _arena: Arena | None = None
     _line: Line | None = None
     _loaded: frames.Loaded | None = None
