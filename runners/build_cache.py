@@ -6,9 +6,12 @@ counts are bounded, and what is kept is a copy that no box can write to.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import shutil
 import stat
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +21,7 @@ from typing import Final
 
 FOLDER_BYTES: Final = 256 << 20
 FOLDER_ENTRIES: Final = 2_000
+FOLDER_DEPTH: Final = 16
 CHUNK_BYTES: Final = 1 << 20
 
 
@@ -44,15 +48,18 @@ class NewFolder:
     path: Path
 
     def is_too_large(self) -> bool:
-        """Whether it holds over 256 MiB or 2,000 entries."""
+        """Whether it holds over 256 MiB or 2,000 entries, is too deep, or cannot be looked through."""
         total = 0
-        for count, entry in enumerate(_entries(self.path)):
-            try:
-                total += entry.stat(follow_symlinks=False).st_blocks * 512
-            except FileNotFoundError:
-                continue  # the box is at work
-            if count >= FOLDER_ENTRIES or total > FOLDER_BYTES:
-                return True
+        try:
+            for count, entry in enumerate(_entries(self.path)):
+                try:
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                except FileNotFoundError:
+                    continue  # the box is at work
+                if count >= FOLDER_ENTRIES or total > FOLDER_BYTES:
+                    return True
+        except _UnfitError:
+            return True
         return False
 
 
@@ -86,19 +93,28 @@ class BuildCache:
     @contextmanager
     def new_folder(self) -> Iterator[NewFolder]:
         """An empty folder for a build box; removed in the end."""
-        with tempfile.TemporaryDirectory(dir=self._directory, prefix="new-") as parent:
+        parent = tempfile.mkdtemp(dir=self._directory, prefix="new-")
+        try:
             path = Path(parent) / "out"
             path.mkdir()
             yield NewFolder(path)
+        finally:
+            _remove(parent)
 
     def keep_folder(self, key: str, left: NewFolder, log: str) -> KeptFolder:
-        """Copy what a box has left, once the box has ended; regular files only."""
+        """Copy what a box has left, once the box has ended; regular files only.
+
+        A folder that another runner has kept meanwhile stays: boxes may be looking into it.
+        """
         path = self._directory / "extensions" / key
         with tempfile.TemporaryDirectory(dir=self._directory, prefix="copy-") as parent:
             copy = Path(parent) / "copy"
             copy_regular_files(left.path, copy)
-            shutil.rmtree(path, ignore_errors=True)
-            copy.rename(path)
+            try:
+                copy.rename(path)
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
         # The log comes last: without it the folder does not count.
         _write(path.parent / f"{key}.log", log.encode())
         return KeptFolder(path, log)
@@ -112,19 +128,23 @@ def copy_regular_files(source: Path, target: Path) -> None:
     target.mkdir()
     target.chmod(0o755)
     left = FOLDER_BYTES
-    for count, entry in enumerate(_entries(source)):
-        if count >= FOLDER_ENTRIES:
-            return
-        copy = target / Path(entry.path).relative_to(source)
-        if entry.is_dir(follow_symlinks=False):
-            copy.mkdir()
-            copy.chmod(0o755)
-        elif entry.is_file(follow_symlinks=False):
-            left -= _copy_file(entry.path, copy, left)
+    with contextlib.suppress(_UnfitError):
+        for count, entry in enumerate(_entries(source)):
+            if count >= FOLDER_ENTRIES:
+                return
+            copy = target / Path(entry.path).relative_to(source)
+            if entry.is_dir(follow_symlinks=False):
+                copy.mkdir()
+                copy.chmod(0o755)
+            elif entry.is_file(follow_symlinks=False):
+                left -= _copy_file(entry.path, copy, left)
 
 
 def _copy_file(source: str, target: Path, limit: int) -> int:
-    fd = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fd = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except PermissionError as error:
+        raise _UnfitError from error
     with os.fdopen(fd, "rb") as file:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
@@ -135,18 +155,37 @@ def _copy_file(source: str, target: Path, limit: int) -> int:
     return found.st_size
 
 
+class _UnfitError(Exception):
+    """A tree that no compiler leaves: too deep, or closed to its reader."""
+
+
 def _entries(directory: Path) -> Iterator[os.DirEntry[str]]:
-    """Everything below a directory, parents first, no link followed; bounded by its reader."""
-    waiting = [str(directory)]
+    """Everything below a directory, parents first, no link followed; bounded by its reader.
+
+    Raises _UnfitError on the way.
+    """
+    waiting = [(str(directory), 1)]
     while waiting:
+        path, depth = waiting.pop()
         try:
-            with os.scandir(waiting.pop()) as found:
+            with os.scandir(path) as found:
                 for entry in found:
                     yield entry
                     if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
+                        waiting.append((entry.path, depth + 1))
         except FileNotFoundError:
             continue  # removed meanwhile by the box
+        except (PermissionError, NotADirectoryError) as error:
+            raise _UnfitError from error
+        if waiting and waiting[-1][1] > FOLDER_DEPTH:
+            raise _UnfitError
+
+
+def _remove(tree: str) -> None:
+    """Remove what a box has left. Not by `shutil`: a deep tree would exhaust its recursion."""
+    # Without root, a folder that the box has closed must be opened first.
+    subprocess.run(["chmod", "-R", "u+rwX", "--", tree], stderr=subprocess.DEVNULL, check=False)
+    subprocess.run(["rm", "-rf", "--", tree], check=True)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -15,6 +15,7 @@ from runners.build_cache import FOLDER_ENTRIES, BuildCache, NewFolder, copy_regu
 from runners.evaluator.pool import BoxPool
 from runners.evaluator.program import Built
 from runners.evaluator.session import StoppedError, Watch
+from tests.runners.conftest import tiny_problem
 
 NATIVE = (Path(__file__).parents[1] / "faults" / "submissions" / "native.cpp").read_text()
 LIMITS = Limits(build_s=120)
@@ -160,6 +161,56 @@ def test_a_folder_with_too_many_entries_is_noticed(tmp_path: Path) -> None:
     assert not folder.is_too_large()
     (tmp_path / "one more").touch()
     assert folder.is_too_large()
+
+
+def deep_tree(at: Path, levels: int) -> None:
+    """As a box can make it, level by level: no path to its end could be named."""
+    here = os.open(at, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d" * 200, dir_fd=here)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+
+
+def test_a_tree_deeper_than_any_path_is_too_large_and_can_be_removed(tmp_path: Path) -> None:
+    cache = BuildCache(tmp_path)
+    with cache.new_folder() as folder:
+        deep_tree(folder.path, 1_500)
+        assert folder.is_too_large()
+        copy_regular_files(folder.path, tmp_path / "copy")
+    shutil.rmtree(tmp_path / "copy")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["extensions", "native"]
+
+
+def test_a_kept_folder_is_never_taken_from_under_a_box_that_looks_into_it(tmp_path: Path) -> None:
+    cache = BuildCache(tmp_path)
+    for content in ("first", "second"):
+        with cache.new_folder() as folder:
+            (folder.path / "module.so").write_text(content)
+            kept = cache.keep_folder("ab", folder, "")
+    assert (kept.path / "module.so").read_text() == "first"
+
+
+SPEAKS_FOR_THE_HARNESS = """
+import socket
+for fd in range(3, 64):
+    try:
+        socket.socket(fileno=fd).send(b'{"kind": "needs_build", "name": "again"}')
+    except OSError:
+        pass
+while True: pass
+"""
+
+
+@pytest.mark.box
+@pytest.mark.slow
+def test_a_submission_that_asks_for_a_build_while_it_is_built_is_left_to_the_timed_box(
+    stage: BuildStage,
+) -> None:
+    asks = job(SPEAKS_FOR_THE_HARNESS, "kernel.py")
+    assert isinstance(stage.extensions(asks, tiny_problem("scale"), Watch()), Built)
 
 
 def test_what_is_kept_is_found_again_and_nothing_else(tmp_path: Path) -> None:
