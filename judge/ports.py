@@ -225,20 +225,23 @@ class Store(Protocol):
         now: datetime,
         lease_until: datetime,
     ) -> HeartbeatReply:
-        """Renew the lease of the current attempt; `loaded` charges the quota once per job."""
+        """Renew the lease of the current attempt; `loaded` charges the quota, once."""
 
     def finish(
         self, job_id: int, attempt: int, outcome: Outcome, now: datetime
     ) -> JobRecord | Refusal:
         """Take the outcome of the current attempt.
 
-        A final judge error gives the quota back; any other verdict charges it, if it is not yet.
-        A judge error below the attempt limit puts the job back in the queue instead of ending it.
+        A judge error gives the quota back; any other verdict charges it, if it is not yet. A judge error
+        below the attempt limit puts the job back in the queue instead of ending it.
         Refuses: job_unknown, stale_attempt, job_final. A refused outcome is kept as an event.
         """
 
     def release_lost(self, now: datetime) -> tuple[int, ...]:
-        """Put jobs whose lease ran out back in the queue (or end them, attempts used up); their ids."""
+        """Put jobs whose lease ran out back in the queue (or end them, attempts used up); their ids.
+
+        Either way the quota is given back.
+        """
 
     def cancel(self, submission_id: int, now: datetime) -> JobRecord | Refusal:
         """Cancel a queued or running job. Refuses: job_final."""

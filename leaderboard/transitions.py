@@ -126,7 +126,7 @@ def claim(
         },
     )
     if record.state is JobState.RUNNING:
-        return Change((_requeued(record, "lease ran out"), claimed))
+        return Change((*_requeued(record, "lease ran out"), claimed))
     return Change((claimed,))
 
 
@@ -151,7 +151,7 @@ def finish(record: JobRecord, outcome: Outcome) -> Change | Refusal:
         ended = _finished(record, outcome.verdict, held=False)
         return Change((*_charge(record), ended), outcome)
     if record.attempt < MAX_ATTEMPTS:
-        return Change((_requeued(record, "judge error"),), outcome)
+        return Change(_requeued(record, "judge error"), outcome)
     return Change((*_refund(record), _finished(record, outcome.verdict, held=True)), outcome)
 
 
@@ -160,12 +160,13 @@ def release_lost(record: JobRecord, now: datetime) -> Change | None:
     if record.state is not JobState.RUNNING or not _lease_ran_out(record, now):
         return None
     if record.attempt < MAX_ATTEMPTS:
-        return Change((_requeued(record, "lease ran out"),))
+        return Change(_requeued(record, "lease ran out"))
     return _end_lost(record)
 
 
 def cancel(record: JobRecord) -> Change | Refusal:
-    """End a job at its author's or an organizer's wish. What was charged stays charged."""
+    """End a job at its author's or an organizer's wish. What the current attempt was
+    charged stays charged."""
     if record.state.is_final:
         return _final(record)
     return Change((Happened("job.cancelled", {"attempt": record.attempt}),))
@@ -200,9 +201,10 @@ def _final(record: JobRecord) -> Refusal:
     return Refusal("job_final", f"Job {record.job_id} is {record.state} already.", 409)
 
 
-def _requeued(record: JobRecord, reason: str) -> Happened:
+def _requeued(record: JobRecord, reason: str) -> tuple[Happened, ...]:
+    """Back in the queue through our fault, so at no cost: it counts while it waits all the same."""
     body = {"attempt": record.attempt, "runner": record.runner, "reason": reason}
-    return Happened("job.requeued", body)
+    return (*_refund(record), Happened("job.requeued", body))
 
 
 def _finished(record: JobRecord, verdict: Verdict, held: bool) -> Happened:

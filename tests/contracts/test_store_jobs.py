@@ -248,12 +248,7 @@ def test_a_judge_error_is_tried_again_and_the_third_ends_the_job_held(
     assert desk.kinds(record) == [
         "submission.received",
         "job.claimed",
-        "quota.charged",
-        "job.requeued",
-        "job.claimed",
-        "job.requeued",
-        "job.claimed",
-        "quota.refunded",
+        *("quota.charged", "quota.refunded", "job.requeued", "job.claimed") * 2,
         "job.finished",
     ]
 

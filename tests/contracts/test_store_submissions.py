@@ -259,6 +259,34 @@ def test_a_job_that_ends_as_judge_error_gives_its_quota_back(store: SqlStore, de
     assert room_after(store, desk, lose_three_times)
 
 
+def test_a_cancel_is_free_while_it_waits_for_a_retry_that_is_our_fault(
+    store: SqlStore, desk: Any
+) -> None:
+    def fail_then_cancel(record: JobRecord) -> None:
+        desk.claim(record.job_id)
+        desk.beat(record.job_id, 1, loaded=True)
+        desk.finish(record.job_id, 1, Verdict.JUDGE_ERROR)
+        store.cancel(record.submission.id, desk.now)
+
+    def lose_then_cancel(record: JobRecord) -> None:
+        desk.claim(record.job_id)
+        desk.beat(record.job_id, 1, loaded=True)
+        store.release_lost(desk.later(60))
+        store.cancel(record.submission.id, desk.now)
+
+    def cancel_the_retry(record: JobRecord) -> None:
+        desk.claim(record.job_id)
+        desk.beat(record.job_id, 1, loaded=True)
+        desk.finish(record.job_id, 1, Verdict.JUDGE_ERROR)
+        desk.claim(record.job_id)
+        desk.beat(record.job_id, 2, loaded=True)
+        store.cancel(record.submission.id, desk.now)
+
+    assert room_after(store, desk, fail_then_cancel)
+    assert room_after(store, desk, lose_then_cancel)
+    assert not room_after(store, desk, cancel_the_retry)
+
+
 def test_a_retry_charges_nothing_more(store: SqlStore, desk: Any) -> None:
     record = desk.submit()
     for number in (1, 2):
@@ -266,5 +294,6 @@ def test_a_retry_charges_nothing_more(store: SqlStore, desk: Any) -> None:
         desk.beat(record.job_id, number, loaded=True)
         desk.beat(record.job_id, number, loaded=True)
         desk.finish(record.job_id, number, [Verdict.JUDGE_ERROR, Verdict.ACCEPTED][number - 1])
-    assert desk.kinds(record).count("quota.charged") == 1
+    kinds = desk.kinds(record)
+    assert kinds.count("quota.charged") - kinds.count("quota.refunded") == 1
     assert desk.record(record.submission.id).charged
