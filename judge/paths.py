@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 
 from judge.model import Refusal
+from judge.text import is_visible
 
 MAX_DEPTH = 8
 MAX_NAME_BYTES = 200
@@ -26,7 +27,7 @@ def _steps(name: str) -> list[str]:
 # (whether a name has the fault, what is wrong with it, what to do); the first that holds is told.
 _FAULTS: tuple[tuple[Callable[[str], bool], str, str], ...] = (
     (
-        lambda name: any(unicodedata.category(char)[0] == "C" for char in name),
+        lambda name: not all(map(is_visible, name)),
         "has a control or invisible character in its name",
         _PLAIN,
     ),
@@ -106,5 +107,5 @@ def name_clash(names: Sequence[str]) -> Refusal | None:
 
 def quoted(name: str) -> str:
     """A name from outside, safe to show: control characters replaced, and cut when long."""
-    shown = "".join("?" if unicodedata.category(char)[0] == "C" else char for char in name)
+    shown = "".join(char if is_visible(char) else "?" for char in name)
     return f'"{shown if len(shown) <= 80 else shown[:77] + "..."}"'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 MICRO: Final = 1_000
@@ -26,19 +26,24 @@ def error_size(value: float | None) -> str:
 
 
 def moment(at: datetime) -> str:
-    """A time in UTC to the second, such as `2026-03-01 12:00:05 UTC`."""
-    return at.strftime("%Y-%m-%d %H:%M:%S UTC")
+    """An aware time in UTC to the second, such as `2026-03-01 12:00:05 UTC`."""
+    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+# Letters and marks by their category, yet nothing is seen of them.
+_BLANKS: Final = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+    + "".join(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+)
+
+
+def is_visible(char: str) -> bool:
+    """Whether a character shows itself and nothing else: no control, no mark that hides or reorders
+    text, no blank but the space.
+    """
+    return char.isprintable() and char not in _BLANKS
 
 
 def plain(text: str, limit: int = 20_000) -> str:
-    """Untrusted text made safe to print: control characters but newline and tab become `?`.
-
-    Characters that reorder or hide text (bidirectional marks, zero width) go as well.
-    """
-    hidden = "\u200b\u200c\u200d\u2060\ufeff\u061c\u200e\u200f"
-    bidi = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-    kept = (
-        c if c in "\n\t" or (c.isprintable() and c not in bidi and c not in hidden) else "?"
-        for c in text[:limit]
-    )
-    return "".join(kept)
+    """Untrusted text made safe to print: what is not visible, but newline and tab, becomes `?`."""
+    return "".join(c if c in "\n\t" or is_visible(c) else "?" for c in text[:limit])

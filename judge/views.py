@@ -19,6 +19,7 @@ from judge.pace import Pace
 from judge.ports import Clock, Identity, JobRecord, OpenContest, Store
 from judge.rules import disclose, may_see, place_and_eta
 from judge.scoring import Score, score
+from judge.text import moment
 from judge.tokens import token_hash
 from judge.wire import (
     AnnouncementBody,
@@ -166,6 +167,8 @@ class Views:
             return Refusal(
                 "role_forbidden", "Only organizers may list everybody's submissions.", 403
             )
+        if problem is not None and problem not in self._opened.problems:
+            return self._unknown_problem()
         if not everybody and viewer.team_id is None:
             return SubmissionListBody(submissions=[], next_before=None)
         team_id = None if everybody else viewer.team_id
@@ -255,16 +258,17 @@ class Views:
         contest = self._opened.contest
         found = self._opened.problems.get(problem)
         if found is None:
-            offered = ", ".join(contest.problems)
-            detail = f"There is no problem of that name; the contest has: {offered}."
-            return Refusal("problem_unknown", detail, 404)
+            return self._unknown_problem()
         organizer = viewer is not None and viewer.role is Role.ORGANIZER
         if not organizer and self._clock() < contest.opens:
-            detail = (
-                f"The contest opens at {contest.opens.isoformat()}; its problems are shown then."
-            )
+            detail = f"The contest opens at {moment(contest.opens)}; its problems are shown then."
             return Refusal("contest_not_open", detail, 404)
         return found
+
+    def _unknown_problem(self) -> Refusal:
+        offered = ", ".join(self._opened.contest.problems)
+        detail = f"There is no problem of that name; the contest has: {offered}."
+        return Refusal("problem_unknown", detail, 404)
 
     def _disclosed(self, outcome: Outcome, record: JobRecord, viewer: Identity) -> Outcome:
         return disclose(outcome, viewer.role, _owns(viewer, record), self._over())

@@ -16,6 +16,7 @@ from typing import Any
 from judge.model import JobState, Mode, Outcome, Refusal, Verdict
 from judge.ports import JobRecord
 from judge.rules import MAX_ATTEMPTS
+from judge.text import moment
 
 LOST_FOR_GOOD = (
     f"The runner was lost {MAX_ATTEMPTS} times while judging this submission. This is the judge's "
@@ -188,7 +189,7 @@ def over_quota(filler: datetime | None, count: int, per_s: int, mode: Mode) -> R
     return Refusal(
         "quota_exceeded",
         f"Your team has used its {count} {mode} submissions per {_span(per_s)}. "
-        f"The next slot frees at {frees_at.isoformat()}.",
+        f"The next slot frees at {moment(frees_at)}.",
         429,
     )
 

@@ -13,7 +13,6 @@ from judge.api.errors import RefusedError, refuse
 from judge.api.parts import Parts
 from judge.model import Refusal, Role
 from judge.ports import Identity, TokenRecord
-from judge.text import plain
 from judge.tokens import invite_hash, new_token, token_hash
 from judge.wire import AckBody, NewTokenBody, RegisterBody, TokenBody, TokenInfoBody, WhoamiBody
 
@@ -36,11 +35,6 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
     @routes.post("/register", response_model=TokenBody, status_code=201)
     def register(body: RegisterBody) -> Response:
         """Take part: a name and, unless registration is open, an invite code give a token."""
-        if plain(body.name) != body.name or "\n" in body.name or "\t" in body.name:
-            detail = (
-                "The name holds characters that cannot be shown; use letters, digits and spaces."
-            )
-            raise refuse("name_unreadable", detail)
         if body.invite is None and not contest.open_registration:
             detail = "This contest takes part by invitation: send the invite code you were given."
             raise refuse("invite_needed", detail, 403)

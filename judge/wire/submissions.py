@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from judge.model import JobState, Mode, Verdict
-from judge.wire.base import Body
+from judge.wire.base import Body, Word
 from judge.wire.outcome import OutcomeBody
 
 
@@ -40,7 +40,7 @@ class ReceiptKeyBody(Body):
 class ProgressBody(Body):
     """How far a running job is."""
 
-    stage: Annotated[str, StringConstraints(max_length=32)]
+    stage: Word
     done: Annotated[int, Field(ge=0)] = 0
     total: Annotated[int, Field(ge=0)] = 0
 

@@ -22,7 +22,7 @@ FIRST_LABEL = "first token"
 
 def name_key(name: str) -> str:
     """What two names share if a person would read them as the same name."""
-    return unicodedata.normalize("NFKC", name).casefold().strip()
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 def register(

@@ -112,7 +112,7 @@ def test_the_fold_passes_over_what_says_nothing_of_the_job() -> None:
 def test_a_quota_refusal_says_the_limit_and_when_it_frees(per_s: int, span: str) -> None:
     refusal = transitions.over_quota(NOW, 5, per_s, Mode.BENCHMARK)
     assert refusal is not None
-    frees = (NOW + timedelta(seconds=per_s)).isoformat()
+    frees = f"{NOW + timedelta(seconds=per_s):%Y-%m-%d %H:%M:%S} UTC"
     assert refusal.detail == (
         f"Your team has used its 5 benchmark submissions per {span}. "
         f"The next slot frees at {frees}."
