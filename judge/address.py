@@ -6,6 +6,7 @@ import ipaddress
 from urllib.parse import urlsplit
 
 API = "/api/v1"
+"""Below which address the API lives."""
 
 
 def server_url(text: str) -> str:

@@ -15,6 +15,7 @@ from typing import IO, NoReturn
 import typer
 from fastapi import FastAPI
 from pydantic import ValidationError
+from starlette.exceptions import HTTPException
 
 from judge.api.application import Application, build
 from judge.api.changes import Changes
@@ -118,6 +119,8 @@ def create_app(settings: ServerSettings, clock: Clock = utc_now) -> Application:
 
     app = build(parts, lifespan)
     app.include_router(pages.router(parts.views))
+    of_api = app.exception_handlers[HTTPException]
+    app.add_exception_handler(HTTPException, pages.error_pages(parts.views, of_api))
     app.mount("/static", pages.static_files())
     return app
 

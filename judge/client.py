@@ -83,6 +83,7 @@ class JudgeClient:
 
     def __init__(self, server: str, token: str | None = None) -> None:
         self.server = server_url(server)
+        self.token = token
         headers = {"Accept": "application/json"}
         if token:
             headers["Authorization"] = f"Bearer {token}"

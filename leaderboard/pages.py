@@ -5,24 +5,36 @@ Pages show wire bodies and decide nothing: what a viewer may know was settled by
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.resources import files
 from typing import Any, Final, Protocol
 
 from fastapi import APIRouter, Form, Request
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markdown_it import MarkdownIt
 from markupsafe import Markup
+from starlette.exceptions import HTTPException
 
 from judge import text
+from judge.address import API
 from judge.model import Refusal
 from judge.ports import Identity
-from judge.wire import BoardBody, BoardRefBody, ContestBody, ProblemBody, SubmissionBody
+from judge.wire import (
+    MAX_LOG_CHARS,
+    BoardBody,
+    BoardRefBody,
+    Body,
+    ContestBody,
+    ErrorBody,
+    ProblemBody,
+    SubmissionBody,
+)
 from leaderboard.plots import HEIGHT, WIDTH, strip
 
 COOKIE: Final = "judge_token"
+LONGEST_NUMBER: Final = 19
 STATIC: Final = str(files("leaderboard") / "static")
 PAGE_HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": (
@@ -31,6 +43,7 @@ PAGE_HEADERS: Final[Mapping[str, str]] = {
     ),
     "Cache-Control": "no-store",
 }
+Handler = Callable[[Request, Exception], Response | Awaitable[Response]]
 
 
 class PageSource(Protocol):
@@ -65,7 +78,9 @@ def _environment() -> Environment:
     env.filters["error"] = text.error_size
     env.filters["moment"] = text.moment
     env.filters["plain"] = text.plain
-    env.globals.update(strip=strip, strip_width=WIDTH, strip_height=HEIGHT)
+    env.globals.update(
+        max_log_chars=MAX_LOG_CHARS, strip=strip, strip_width=WIDTH, strip_height=HEIGHT
+    )
     return env
 
 
@@ -103,6 +118,10 @@ class Pages:
     def refuse(self, request: Request, refusal: Refusal) -> HTMLResponse:
         return self.render(request, "error.html", status=refusal.status, refusal=refusal)
 
+    def missing(self, request: Request) -> HTMLResponse:
+        detail = "There is nothing at this address. It may be misspelt, or gone."
+        return self.refuse(request, Refusal("not_found", detail, 404))
+
     def home(self, request: Request) -> HTMLResponse:
         server = str(request.base_url).rstrip("/")
         return self.render(request, "home.html", boards=self._source.boards(), server=server)
@@ -120,11 +139,13 @@ class Pages:
         statement = Markup(self._markdown.render(self._source.statement(problem)))
         return self.render(request, "problem.html", problem=body, statement=statement)
 
-    def submission(self, request: Request, submission_id: int) -> HTMLResponse:
+    def submission(self, request: Request, number: str) -> HTMLResponse:
+        if not number.isascii() or not number.isdecimal() or len(number) > LONGEST_NUMBER:
+            return self.missing(request)
         viewer = self.viewer(request)
         if viewer is None:
             return self.sign_in(request, request.url.path)
-        body = self._source.submission(submission_id, viewer)
+        body = self._source.submission(int(number), viewer)
         if isinstance(body, Refusal):
             return self.refuse(request, body)
         return self.render(request, "submission.html", s=body)
@@ -161,7 +182,7 @@ class Pages:
 
 
 def router(source: PageSource) -> APIRouter:
-    """All pages as routes; `mount_static` adds the files they link to."""
+    """All pages as routes; `static_files` are what they link to."""
     pages = Pages(source)
     routes = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
@@ -173,8 +194,8 @@ def router(source: PageSource) -> APIRouter:
     def board_json(problem: str, device: str) -> Response:
         board = source.board(problem, device)
         if isinstance(board, Refusal):
-            return JSONResponse({"detail": board.detail, "code": board.code}, board.status)
-        return JSONResponse(board.model_dump(mode="json"))
+            return _json(ErrorBody(detail=board.detail, code=board.code), board.status)
+        return _json(board)
 
     @routes.get("/boards/{problem}/{device}")
     def board(request: Request, problem: str, device: str) -> Response:
@@ -188,18 +209,16 @@ def router(source: PageSource) -> APIRouter:
     def history(request: Request) -> Response:
         return pages.history(request)
 
-    @routes.get("/submissions/{submission_id}")
-    def submission(request: Request, submission_id: int) -> Response:
-        return pages.submission(request, submission_id)
+    @routes.get("/submissions/{number}")
+    def submission(request: Request, number: str) -> Response:
+        return pages.submission(request, number)
 
     @routes.get("/sign-in")
     def sign_in(request: Request, target: str = "/submissions") -> Response:
         return pages.sign_in(request, target)
 
     @routes.post("/sign-in")
-    def take_token(
-        request: Request, token: str = Form(max_length=200), target: str = Form("/", max_length=500)
-    ) -> Response:
+    def take_token(request: Request, token: str = Form(""), target: str = Form("/")) -> Response:
         return pages.take_token(request, token, target)
 
     @routes.post("/sign-out")
@@ -210,6 +229,25 @@ def router(source: PageSource) -> APIRouter:
         return answer
 
     return routes
+
+
+def error_pages(source: PageSource, answer_of_api: Handler) -> Handler:
+    """What answers an HTTPException: a page for people, the API's own answer below its address."""
+    pages = Pages(source)
+
+    def answer(request: Request, error: Exception) -> Response | Awaitable[Response]:
+        assert isinstance(error, HTTPException)
+        if request.url.path.startswith(f"{API}/"):
+            return answer_of_api(request, error)
+        if error.status_code == 404:
+            return pages.missing(request)
+        return pages.refuse(request, Refusal("http", error.detail, error.status_code))
+
+    return answer
+
+
+def _json(body: Body, status: int = 200) -> Response:
+    return Response(body.model_dump_json(), status_code=status, media_type="application/json")
 
 
 def static_files() -> StaticFiles:

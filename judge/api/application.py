@@ -10,13 +10,13 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp
 
+from judge.address import API
 from judge.api import admin, boards, metrics, people, problems, runner, submissions
 from judge.api.answers import ERRORS
 from judge.api.auth import Guard
 from judge.api.errors import add_error_handlers
 from judge.api.headers import SecurityHeaders
 from judge.api.limits import MAX_BODY_BYTES, BodyLimits
-from judge.api.metrics import API
 from judge.api.parts import Parts
 from judge.archive import MAX_BYTES, MAX_FILES
 

@@ -18,7 +18,7 @@ from judge.api.parts import Parts
 from judge.api.upload import FORM_SCHEMA, read_form
 from judge.model import JobState
 from judge.ports import Identity
-from judge.wire import ReceiptBody, SubmissionBody, SubmissionListBody
+from judge.wire import MAX_LISTED, ReceiptBody, SubmissionBody, SubmissionListBody
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
     def history(
         problem: str | None = Query(None, max_length=64),
         before: int | None = Query(None, ge=1, le=2**63 - 1),
-        limit: int = Query(20, ge=1, le=100),
+        limit: int = Query(20, ge=1, le=MAX_LISTED),
         everybody: bool = Query(False, alias="all"),
         viewer: Identity = Depends(guard.anyone),
     ) -> Response:

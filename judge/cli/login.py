@@ -172,11 +172,26 @@ def logout() -> None:
 
 
 @commands.command()
-def whoami(server: Server = None, token: Token = None, as_json: Json = False) -> None:
+def whoami(
+    server: Server = None,
+    token: Token = None,
+    show_token: Annotated[
+        bool,
+        typer.Option("--show-token", help="Print your token, for the page's sign-in, instead."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Say who you are to the judge."""
+    if show_token and as_json:
+        raise WrongUse("Give either --show-token or --json: they contradict each other.")
     with connect(server, token) as client:
         who = client.whoami()
-        if as_json:
-            print_json(who)
-            return
-        answer(f"{described(who)} at {client.server}")
+    if as_json:
+        print_json(who)
+        return
+    words = f"{described(who)} at {client.server}"
+    if not show_token:
+        answer(words)
+        return
+    say(f"The token of {words}; whoever has it speaks for you:")
+    answer(client.token or "")

@@ -41,7 +41,7 @@ from judge.cli.talk import (
 from judge.client import JudgeClient, Target
 from judge.model import Mode
 from judge.text import plain
-from judge.wire import Body, ProblemBody, SubmissionBody
+from judge.wire import MAX_LISTED, Body, ProblemBody, SubmissionBody
 
 Id = Annotated[int, typer.Argument(metavar="ID", min=1)]
 
@@ -213,7 +213,7 @@ def status(
 def history(
     problem: Annotated[str | None, typer.Option("--problem", metavar="ID")] = None,
     before: Annotated[int | None, typer.Option("--before", metavar="ID", min=1)] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=200)] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED)] = 20,
     everybody: Annotated[bool, typer.Option("--all", help="Everybody's (organizers).")] = False,
     server: Server = None,
     token: Token = None,

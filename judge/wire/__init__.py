@@ -50,6 +50,7 @@ from judge.wire.runner import (
     SourceFileBody,
 )
 from judge.wire.submissions import (
+    MAX_LISTED,
     ProgressBody,
     ReceiptBody,
     ReceiptKeyBody,
@@ -58,6 +59,7 @@ from judge.wire.submissions import (
 )
 
 __all__ = [
+    "MAX_LISTED",
     "MAX_LOG_CHARS",
     "AckBody",
     "AnnouncementBody",

@@ -82,6 +82,10 @@ class SubmissionBody(Body):
     medians_ns: dict[str, float]
 
 
+MAX_LISTED = 100
+"""The most submissions that one page of history may have."""
+
+
 class SubmissionListBody(Body):
     """Newest first. `next_before`: give it as `before` for the following page."""
 

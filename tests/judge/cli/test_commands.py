@@ -120,6 +120,21 @@ def token_of(shell: Shell) -> str:
     return str(json.loads(file.read_text())["tokens"][shell.url])
 
 
+def test_whoami_shows_the_token_alone_on_stdout_when_asked(ada: Shell) -> None:
+    status, out, err = ada.run("whoami", "--show-token")
+    assert (status, out) == (0, token_of(ada) + "\n")
+    assert "(contestant" in err
+    assert token_of(ada) not in ada.fine("whoami")
+    assert ada.run("whoami", "--show-token", "--json")[0] == 2
+
+
+def test_history_never_asks_for_more_than_the_judge_gives(ada: Shell) -> None:
+    ada.fine("history", "--limit", "100")
+    status, out, err = ada.run("history", "--limit", "101")
+    assert (status, out) == (2, "")
+    assert "--limit" in err
+
+
 def test_submit_ends_in_a_verdict_with_the_time_of_every_shape(
     ada: Shell, runner: HandRunner
 ) -> None:
