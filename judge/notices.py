@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from judge.ports import Event, Store
 
@@ -35,6 +38,7 @@ class NoticeBoard:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._now = Notices()
+        self._lock = threading.Lock()
         after = 0
         while events := store.events((INTAKE, ANNOUNCEMENT), after, 1_000):
             for event in events:
@@ -47,11 +51,13 @@ class NoticeBoard:
 
     def set_intake(self, is_open: bool, reason: str, at: datetime) -> None:
         """Open or pause intake, durably."""
-        self._take(self._store.append(INTAKE, {}, {"open": is_open, "reason": reason}, at))
+        self._append(INTAKE, {"open": is_open, "reason": reason}, at)
 
     def announce(self, text: str, at: datetime) -> None:
         """Publish an announcement, durably."""
-        self._take(self._store.append(ANNOUNCEMENT, {}, {"text": text}, at))
+        self._append(ANNOUNCEMENT, {"text": text}, at)
 
-    def _take(self, event: Event) -> None:
-        self._now = self._now.after(event)
+    def _append(self, kind: str, body: Mapping[str, Any], at: datetime) -> None:
+        # One at a time: the fold must see the events in the order of the history, and each of them.
+        with self._lock:
+            self._now = self._now.after(self._store.append(kind, {}, body, at))
