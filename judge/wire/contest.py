@@ -9,12 +9,11 @@ from judge.wire.base import Body, ShortText, StrictValue
 
 
 class QuotaBody(Body):
-    """What one mode allows the asking team."""
+    """What one mode allows every team."""
 
     mode: Mode
     count: int
     per_s: int
-    used: int | None = None
 
 
 class AnnouncementBody(Body):
