@@ -62,7 +62,13 @@ class Changes:
         self._closing = False
 
     def publish(self, submission_id: int) -> None:
-        """Say that a submission changed. May be called from any thread, also before `open`."""
+        """Say that a submission changed. May be called from any thread, also before `open`.
+
+        Without a watch it is done at once: whoever begins to watch after this reads the store after
+        this too, and a change is published only once it can be read there.
+        """
+        if submission_id not in self._watches:
+            return
         with self._lock:
             if self._loop is None:
                 return
