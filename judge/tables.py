@@ -72,6 +72,9 @@ class Table:
         if not isinstance(value, str) or not value.strip():
             self.fault(key, f"must be a text, got {shown(value)}", f'write {key} = "{example}"')
             return ""
+        if "\0" in value:  # which PostgreSQL cannot keep
+            self.fault(key, "holds the character NUL", "leave it out")
+            return ""
         return value
 
     def whole(self, key: str, default: int | None = None, example: int = 1) -> int:

@@ -138,9 +138,7 @@ class Views:
         """
         record = self._store.record(submission_id) if 1 <= submission_id <= MAX_ID else None
         if record is None or not may_see(viewer.role, _owns(viewer, record)):
-            shown = str(submission_id)[:20]
-            detail = f"There is no submission {shown} of yours; `judge history` lists them."
-            return Refusal("submission_unknown", detail, 404)
+            return _unknown_submission(submission_id)
         return record
 
     def submission(self, submission_id: int, viewer: Identity) -> SubmissionBody | Refusal:
@@ -190,7 +188,7 @@ class Views:
         contest = self._opened.contest
         opened = contest.show_sources_after_close and self._over()
         if record is None or not (opened or may_see(viewer.role, _owns(viewer, record))):
-            return Refusal("submission_unknown", "There is no such submission of yours.", 404)
+            return _unknown_submission(submission_id)
         for file in self._store.files(submission_id):
             if file.name == name:
                 return file.content
@@ -325,6 +323,13 @@ class Views:
                 {case: t.ns for case, t in times.times.items() if case in visible} if times else {}
             ),
         )
+
+
+def _unknown_submission(submission_id: int) -> Refusal:
+    detail = (
+        f"There is no submission {str(submission_id)[:20]} of yours; `judge history` lists them."
+    )
+    return Refusal("submission_unknown", detail, 404)
 
 
 def _owns(viewer: Identity, record: JobRecord) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Final
+
+from judge.stats import median
 
 WIDTH: Final = 240
 HEIGHT: Final = 28

@@ -77,6 +77,11 @@ def test_what_is_no_time_is_refused(given: str) -> None:
     assert '"closes" must be a date and time without quotes' in fault
 
 
+def test_a_nul_in_a_text_is_refused() -> None:
+    (fault,) = faults(GOOD.replace('title = "Autumn"', 'title = "a\\u0000b"'))
+    assert '"title" holds the character NUL' in fault
+
+
 @pytest.mark.parametrize(
     ("old", "new", "key"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -230,6 +231,19 @@ def test_history_hides_other_teams_and_runners_have_none(desk):
     assert [s.id for s in desk.views.history(bob)] == [mine.submission.id]
     assert len(desk.views.history(ORGANIZER)) == 2
     assert desk.views.history(RUNNER) == []
+
+
+def test_no_word_of_the_organizers_is_lost_however_many_speak_at_once(desk):
+    notices = NoticeBoard(desk.store)
+
+    def speak(number: int) -> None:
+        notices.announce(f"word {number}", desk.now)
+        notices.set_intake(number % 2 == 0, "", desk.now)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(speak, range(40)))
+    assert len(notices.now.announcements) == 40
+    assert NoticeBoard(desk.store).now == notices.now
 
 
 def test_announcements_come_newest_first(desk):
