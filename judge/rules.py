@@ -13,6 +13,7 @@ from judge.model import (
     Mode,
     Outcome,
     Problem,
+    Refusal,
     Role,
     Stage,
     Submission,
@@ -22,6 +23,9 @@ from judge.stats import median
 
 MAX_ATTEMPTS = 3
 """Runners a job may lose before it ends as a judge error, held for an organizer."""
+
+MAX_TOKENS = 50
+"""Valid tokens one contestant may have."""
 
 _SERVICE = {mode: place for place, mode in enumerate(Mode)}
 
@@ -141,6 +145,34 @@ def cases_of_mode(problem: Problem, secret: Sequence[Case], mode: Mode) -> tuple
         ),
     }
     return tuple(case for cases, stage in wanted[mode] for case in cases if case.stage is stage)
+
+
+def fault_of_new_token(
+    asker: Role, valid_tokens: int, wanted: Role, device: str | None, devices: Sequence[str]
+) -> Refusal | None:
+    """Why somebody may not have the token they ask for, or None if they may.
+
+    valid_tokens: how many the asker has that work; only contestants have a limit. devices: those of
+    the contest.
+    """
+    if asker is not Role.ORGANIZER and wanted is not asker:
+        detail = f"Only organizers make tokens of role {wanted}; you can make {asker}."
+        return Refusal("role_forbidden", detail, 403)
+    if asker is Role.ORGANIZER and wanted is Role.CONTESTANT:
+        detail = (
+            "A contestant's token belongs to a person: make an invite code, and let them register."
+        )
+        return Refusal("needs_registration", detail, 409)
+    if wanted is Role.RUNNER and device not in devices:
+        detail = f'A runner\'s token needs "device", one of: {", ".join(devices)}.'
+        return Refusal("device_unknown", detail)
+    if wanted is not Role.RUNNER and device is not None:
+        detail = 'Only a runner\'s token has a "device"; leave it out.'
+        return Refusal("device_unexpected", detail)
+    if asker is Role.CONTESTANT and valid_tokens >= MAX_TOKENS:
+        detail = f"You have {MAX_TOKENS} valid tokens; revoke one before making another."
+        return Refusal("too_many_tokens", detail, 409)
+    return None
 
 
 def may_see(role: Role | None, is_owner: bool) -> bool:

@@ -13,13 +13,11 @@ from judge.api.errors import RefusedError, refuse
 from judge.api.parts import Parts
 from judge.model import Refusal, Role
 from judge.ports import Identity, TokenRecord
+from judge.rules import fault_of_new_token
 from judge.tokens import invite_hash, new_token, token_hash
 from judge.wire import AckBody, NewTokenBody, RegisterBody, TokenBody, TokenInfoBody, WhoamiBody
 
 log = logging.getLogger(__name__)
-
-MAX_TOKENS = 50
-"""Valid tokens one person may have."""
 
 
 def router(parts: Parts, guard: Guard) -> APIRouter:
@@ -78,14 +76,10 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
         viewer: Identity = Depends(guard.person),
     ) -> Response:
         """Make a token: contestants for themselves, organizers for organizers and runners."""
-        refusal = _fault_of_token(body, viewer, contest.devices)
+        valid = sum(token.revoked_at is None for token in _tokens_of(viewer))
+        refusal = fault_of_new_token(viewer.role, valid, body.role, body.device, contest.devices)
         if refusal is not None:
             raise RefusedError(refusal)
-        if viewer.role is Role.CONTESTANT:
-            valid = [token for token in _tokens_of(viewer) if token.revoked_at is None]
-            if len(valid) >= MAX_TOKENS:
-                detail = f"You have {MAX_TOKENS} valid tokens; revoke one before making another."
-                raise refuse("too_many_tokens", detail, 409)
         token = new_token()
         user_id = viewer.user_id if body.role is viewer.role else None
         made = store.add_token(
@@ -114,27 +108,6 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
         return store.tokens(viewer.user_id)
 
     return routes
-
-
-def _fault_of_token(
-    body: NewTokenBody, viewer: Identity, devices: tuple[str, ...]
-) -> Refusal | None:
-    if viewer.role is not Role.ORGANIZER and body.role is not viewer.role:
-        detail = f"Only organizers make tokens of role {body.role.value}; you can make {viewer.role.value}."
-        return Refusal("role_forbidden", detail, 403)
-    if viewer.role is Role.ORGANIZER and body.role is Role.CONTESTANT:
-        detail = (
-            "A contestant's token belongs to a person: make an invite code, and let them register."
-        )
-        return Refusal("needs_registration", detail, 409)
-    if body.role is Role.RUNNER and body.device not in devices:
-        detail = f'A runner\'s token needs "device", one of: {", ".join(devices)}.'
-        return Refusal("device_unknown", detail, 400)
-    if body.role is not Role.RUNNER and body.device is not None:
-        return Refusal(
-            "device_unexpected", 'Only a runner\'s token has a "device"; leave it out.', 400
-        )
-    return None
 
 
 def _info(token: TokenRecord) -> TokenInfoBody:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from judge.api.people import MAX_TOKENS
+from judge.rules import MAX_TOKENS
 from tests.judge.api.conftest import contest_text
 
 
