@@ -20,7 +20,7 @@ def raw(judge, data: bytes) -> bytes:
     ("method", "address", "status", "words"),
     [
         ("GET", "/nothing", 404, "openapi.json"),
-        ("GET", "/../../etc/passwd", 404, "openapi.json"),
+        ("GET", "/%2e%2e/%2e%2e/etc/passwd", 404, "openapi.json"),
         ("PUT", "/contest", 405, "GET"),
         ("DELETE", "/submissions", 405, "does not take DELETE"),
         ("GET", "/submissions/x", 422, '"submission_id"'),
