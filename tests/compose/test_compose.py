@@ -38,7 +38,7 @@ def test_a_submission_is_judged_by_the_composed_services(engine: Engine, tmp_pat
     override = tmp_path / "offline.yaml"
     build = "    build:\n      context: .\n      network: none\n"
     override.write_text(
-        'version: "3.4"\nservices:\n'
+        'version: "2.4"\nservices:\n'
         + "".join(f"  {service}:\n{build}" for service in ("valkey", "server", "runner"))
     )
     engine.environment["BASE"] = BASE
@@ -66,5 +66,6 @@ def test_a_submission_is_judged_by_the_composed_services(engine: Engine, tmp_pat
             *("--problem", "topk", "--mode", "test"),
         )
         assert "accepted" in verdict, engine.run(*compose, "logs").stdout
+        assert "reduced isolation" not in verdict, verdict
     finally:
         engine.run(*compose, "down", "--volumes", "--timeout", "5", check=False)
