@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 
 from judge.model import Job, Stage
-from runners.endings import Ending, Failure
+from runners.endings import Failure
 from runners.evaluator.burst import Source, draw_constants
 from runners.evaluator.call import Start
 from runners.evaluator.inputs import KEY_BYTES, Draw
 from runners.evaluator.pool import BoxPool, await_ready, confine
-from runners.evaluator.program import NeedsBuild, Program
+from runners.evaluator.program import Program
 from runners.evaluator.session import Budget, Session
 from runners.evaluator.trial import Trial
 from runners.ports import BoxEnd, BoxSpec, Phase
@@ -33,15 +33,12 @@ def warm_run(
         failed = session.load(Program("python", job.main, job.files))
         if failed is None:
             failed = _call(job, problem, session)
-        if isinstance(failed, NeedsBuild):
-            # The harness of a build box never asks: the submission has spoken in its place.
-            failed = Failure(Ending.PROTOCOL, "a message out of turn")
         return session.end(failed)
     finally:
         session.end()
 
 
-def _call(job: Job, problem: LoadedProblem, session: Session) -> Failure | NeedsBuild | None:
+def _call(job: Job, problem: LoadedProblem, session: Session) -> Failure | None:
     case = next((c for c in job.cases if c.stage is Stage.TEST and not c.secret), None)
     if case is None:
         return None

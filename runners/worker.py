@@ -257,5 +257,8 @@ class Heart(threading.Thread):
 
 
 def ceiling_s(limits: Limits) -> float:
-    """After how many seconds an evaluator is held to hang, in whatever it is doing."""
-    return limits.build_s + limits.job_s + CEILING_MARGIN_S
+    """After how many seconds an evaluator is held to hang, in whatever it is doing.
+
+    A job is begun twice where it asks for the build stage only once it runs.
+    """
+    return limits.build_s + 2 * limits.job_s + CEILING_MARGIN_S

@@ -88,8 +88,8 @@ class Start:
 class Line:
     """A box that watches the go word of an arena. Frozen between calls where that can be.
 
-    chance: unpredictable to the box, seeded by the OS. check: called ten times a second in a long
-    call; it may raise to end it.
+    chance: unpredictable to the box, seeded by the OS. overrun: asked ten times a second in a long
+    call for the failure of a job that took too long; it may raise to end the call.
     """
 
     box: Box
@@ -98,7 +98,7 @@ class Line:
     start: Start
     conditions: Conditions
     chance: np.random.Generator
-    check: Callable[[], None]
+    overrun: Callable[[], Failure | None]
     _fence: threading.Lock = field(default_factory=threading.Lock)
     _samplers: list[list[_Sampler]] = field(default_factory=list)
 
@@ -218,7 +218,9 @@ class Line:
                 return Failure(Ending.DIED)
             if now >= next_check:
                 next_check = now + CHECK_EVERY_NS
-                self.check()
+                overrun = self.overrun()
+                if overrun is not None:
+                    return overrun
             if now > deadline:
                 return Failure(Ending.CALL_TIME, f"{limit_s:g} s")
 
@@ -236,6 +238,10 @@ def failure_of(heard: frames.Heard, otherwise: str) -> Failure:
             return Failure(Ending.DIED)
         case frames.Violation(what):
             return Failure(Ending.PROTOCOL, what)
+        case frames.AsksForBuild(name):
+            return Failure(
+                Ending.UNBUILT, f"the extension {name!r} is compiled before it is judged"
+            )
         case _:
             return Failure(Ending.PROTOCOL, otherwise)
 

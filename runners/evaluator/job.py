@@ -55,20 +55,17 @@ def evaluate(
         return program
     settle_down(boxes.device)
     limits = problem.problem.limits
-    budget = Budget(limits, time.monotonic(), watch)
     watch.progress(Progress("loading"), False)
-    run = _Run(job, problem, boxes, budget)
+    run = _Run(job, problem, boxes)
     run.measure_null_alone()
-    run.session = Session(
-        boxes.take(limits, built.cache if built else None), boxes.conditions, budget
-    )
+    box = boxes.take(limits, built.cache if built else None)
+    # The author's time begins now: starting a box is ours.
+    run.session = Session(box, boxes.conditions, Budget(limits, time.monotonic(), watch))
     try:
         watch.progress(Progress("loading"), True)
         failed = run.session.load(program) or run.judge_cases()
-        if isinstance(failed, NeedsBuild):
-            if built is None:
-                return failed
-            failed = Failure(Ending.UNBUILT, failed.reason)
+        if failed is not None and failed.ending is Ending.UNBUILT and built is None:
+            return NeedsBuild(failed.detail)
         return run.outcome(failed, built)
     finally:
         run.end()
@@ -81,7 +78,6 @@ class _Run:
     job: Job
     problem: LoadedProblem
     boxes: BoxPool
-    budget: Budget
     session: Session = field(init=False)
     null: NullArm | None = None
     null_samples_ns: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -95,7 +91,7 @@ class _Run:
         timed = [i for i, case in enumerate(self.job.cases) if case.stage is Stage.TIMING]
         if not timed or self.boxes.conditions.freezer:
             return
-        null = NullArm(self.boxes, self.budget.limits)
+        null = NullArm(self.boxes, self.problem.problem.limits)
         try:
             for index in timed:
                 source = self._source(index)
@@ -106,7 +102,7 @@ class _Run:
         finally:
             null.end()
 
-    def judge_cases(self) -> Failure | NeedsBuild | None:
+    def judge_cases(self) -> Failure | None:
         """Test cases before timing cases, until one fails.
 
         Every public case comes before the first secret one: what the box then knows of secret
@@ -117,13 +113,13 @@ class _Run:
             order = [i for i, c in enumerate(cases) if c.secret is secret and c.stage is stage]
             told = f"secret {stage.value}" if secret else stage.value
             for done, index in enumerate(order):
-                self.budget.watch.progress(Progress(told, done, len(order)), True)
+                self.session.budget.watch.progress(Progress(told, done, len(order)), True)
                 self.current = index
                 failed = self._judge_case(index)
                 if failed is not None:
                     return failed
             if order:
-                self.budget.watch.progress(Progress(told, len(order), len(order)), True)
+                self.session.budget.watch.progress(Progress(told, len(order), len(order)), True)
         self.current = None
         return self.session.tear_down()
 
@@ -155,7 +151,7 @@ class _Run:
         if self.null is not None:
             self.null.end()
 
-    def _judge_case(self, index: int) -> Failure | NeedsBuild | None:
+    def _judge_case(self, index: int) -> Failure | None:
         source = self._source(index)
         case = source.case
         if case.secret and self.public_output is None:
@@ -180,7 +176,7 @@ class _Run:
 
     def _time(self, trial: Trial) -> Failure | None:
         if self.null is None and self.boxes.conditions.freezer:
-            self.null = NullArm(self.boxes, self.budget.limits)
+            self.null = NullArm(self.boxes, self.problem.problem.limits)
         return trial.time(self.null)
 
     def _source(self, index: int) -> Source:

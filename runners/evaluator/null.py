@@ -14,7 +14,7 @@ from runners.evaluator.arena import Layout
 from runners.evaluator.burst import burden
 from runners.evaluator.call import Line, Start
 from runners.evaluator.pool import BoxPool
-from runners.evaluator.program import NULL, NeedsBuild
+from runners.evaluator.program import NULL
 from runners.evaluator.session import Budget, Session, Watch
 from runners.ports import SandboxError
 
@@ -51,7 +51,7 @@ class NullArm:
         links = range(len(layout.outputs))
         blocks = [np.frombuffer(session.chance.bytes(LINE_BYTES), dtype=np.uint8) for _ in links]
         load = burden(blocks, layout, session.chance)
-        taken = session.line.call(load, session.call_limit_s())
+        taken = session.line.call(load, session.budget.limits.call_s)
         if isinstance(taken, Failure):
             raise self._fault(taken)
         if not np.array_equal(taken.outputs, load.poison):
@@ -66,14 +66,12 @@ class NullArm:
     def end(self) -> None:
         self._session.end()
 
-    def _insist(self, failed: Failure | NeedsBuild | None) -> None:
+    def _insist(self, failed: Failure | None) -> None:
         if failed is not None:
             raise self._fault(failed)
 
-    def _fault(self, failed: Failure | NeedsBuild) -> SandboxError:
-        if isinstance(failed, Failure):
-            settled, end = self._session.end(failed)
-            assert settled is not None
-            printed = end.output.decode(errors="replace")[-500:]
-            return SandboxError(f"the null kernel failed: {settled.message} {printed}")
-        return SandboxError(f"the null kernel failed: {failed.reason}")
+    def _fault(self, failed: Failure) -> SandboxError:
+        settled, end = self._session.end(failed)
+        assert settled is not None
+        printed = end.output.decode(errors="replace")[-500:]
+        return SandboxError(f"the null kernel failed: {settled.message} {printed}")

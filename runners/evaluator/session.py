@@ -17,7 +17,7 @@ from runners.evaluator import frames
 from runners.evaluator.arena import Arena, Layout, pack, sealed_file
 from runners.evaluator.call import Conditions, Line, Start, failure_of
 from runners.evaluator.inputs import unpredictable
-from runners.evaluator.program import NeedsBuild, Program
+from runners.evaluator.program import Program
 from runners.ports import Box, BoxEnd
 from runners.problem import ProblemError, Tensors
 
@@ -87,7 +87,7 @@ class Session:
     _is_set_up: bool = False
     _end: BoxEnd | None = None
 
-    def load(self, program: Program) -> Failure | NeedsBuild | None:
+    def load(self, program: Program) -> Failure | None:
         """Hand the program over and wait until it is loaded."""
         fd = sealed_file("submission", program.pack())
         try:
@@ -102,9 +102,7 @@ class Session:
             return None
         return self._unwelcome(heard)
 
-    def lay_out(
-        self, layout: Layout, constants: Tensors, start: Start
-    ) -> Failure | NeedsBuild | None:
+    def lay_out(self, layout: Layout, constants: Tensors, start: Start) -> Failure | None:
         """Give the box the memory of a case, and have it run `setup` where that is due.
 
         Afterwards the box is frozen, and `line` makes its calls. `setup` runs before the first
@@ -130,8 +128,8 @@ class Session:
             return self._unwelcome(heard)
         if self.conditions.freezer:
             self.box.freeze()
-        check = self.budget.watch.check
-        self._line = Line(self.box, arena, layout, start, self.conditions, self.chance, check)
+        overrun = self.budget.overrun
+        self._line = Line(self.box, arena, layout, start, self.conditions, self.chance, overrun)
         if sets_up:
             self._is_set_up = True
             return self._setup_growth(before, layout.constant_bytes)
@@ -143,7 +141,7 @@ class Session:
         assert self._line is not None
         return self._line
 
-    def tear_down(self) -> Failure | NeedsBuild | None:
+    def tear_down(self) -> Failure | None:
         """After the last call, have the box run `teardown` if the submission has one."""
         if self._loaded is None or not self._loaded.has_teardown or self._line is None:
             return None
@@ -154,10 +152,6 @@ class Session:
     def output_so_far(self) -> bytes:
         """What the box has printed until now. It is frozen, or waits for its first layout."""
         return self.box.output_so_far()
-
-    def call_limit_s(self) -> float:
-        """What a call may take: its own limit, or what is left of the job's."""
-        return max(0.0, self.budget.deadline(self.budget.limits.call_s) - time.monotonic())
 
     def end(self, failure: Failure | None = None) -> tuple[Failure | None, BoxEnd]:
         """Kill the box; what the failure really was, and how the box ended."""
@@ -185,9 +179,7 @@ class Session:
         deadline = self.budget.deadline(self.budget.limits.load_s)
         return frames.hear(self.box, deadline, self.budget.watch.check)
 
-    def _unwelcome(self, heard: frames.Heard) -> Failure | NeedsBuild:
-        if isinstance(heard, frames.AsksForBuild):
-            return NeedsBuild(f"the extension {heard.name!r} is compiled before it is judged")
+    def _unwelcome(self, heard: frames.Heard) -> Failure:
         if isinstance(heard, frames.TimedOut):
             overrun = self.budget.overrun()
             return overrun or Failure(Ending.LOAD_TIME, f"{self.budget.limits.load_s:g} s")

@@ -21,7 +21,6 @@ from runners.evaluator.burst import (
 from runners.evaluator.call import Start, Taken
 from runners.evaluator.inputs import Draw
 from runners.evaluator.null import NullArm
-from runners.evaluator.program import NeedsBuild
 from runners.evaluator.session import Session
 
 WARM_UP_CALLS: Final = 3
@@ -42,7 +41,7 @@ class Trial:
     samples_ns: list[int] = field(default_factory=list)
     null_samples_ns: list[int] = field(default_factory=list)
 
-    def lay_out(self) -> Failure | NeedsBuild | None:
+    def lay_out(self) -> Failure | None:
         return self.session.lay_out(self.layout, self.source.constants, self.start)
 
     def test(self, draw: Draw = Draw.TEST) -> Failure | None:
@@ -83,6 +82,7 @@ class Trial:
     ) -> Failure | None:
         """Make the calls of prepared contents, then compare them all."""
         chance, line = self.session.chance, self.session.line
+        limit_s = self.session.budget.limits.call_s
         burdens = [burden([link.block for link in links], self.layout, chance) for links in burst]
         taken: list[Taken] = []
         failure: Failure | None = None
@@ -91,7 +91,7 @@ class Trial:
             for index, load in enumerate(burdens, first):
                 if null is not None and index % 2:
                     self.null_samples_ns.append(null.sample_ns())
-                result = line.call(load, self.session.call_limit_s())
+                result = line.call(load, limit_s)
                 if isinstance(result, Failure):
                     failure = replace(result, call=index)
                     break

@@ -243,6 +243,18 @@ def test_an_extension_that_is_not_built_asks_for_the_build_stage_past_any_except
     assert "mine" in answer.reason
 
 
+def test_an_extension_that_is_first_wanted_in_a_call_asks_for_the_build_stage(
+    judge_job: Judge,
+) -> None:
+    head, _, body = INLINE.partition("try:")
+    lines = ["try:", *body.partition(HONEST)[0].strip("\n").splitlines()]
+    lazy = "\n".join(f"    {line}" for line in lines)
+    source = f"{head}{HONEST}honest = custom_kernel\ndef custom_kernel(data):\n{lazy}\n"
+    answer = judge_job.raw(tiny_job(source + "    return honest(data)\n"))
+    assert isinstance(answer, NeedsBuild)
+    assert "mine" in answer.reason
+
+
 def test_an_extension_that_the_build_stage_never_saw_is_the_authors_fault(
     judge_job: Judge, tmp_path
 ) -> None:
@@ -293,12 +305,16 @@ def test_a_job_that_is_taken_away_stops_at_once(box_pool: BoxPool, source: str) 
 def test_a_job_over_its_own_limit_ends_although_every_call_is_within_its(
     box_pool: BoxPool,
 ) -> None:
-    limits = Limits(load_s=10, call_s=10, job_s=4, memory_bytes=LIMITS.memory_bytes)
-    source = "import time\n" + HONEST.replace("x, f", "time.sleep(0.2); x, f")
-    job = tiny_job(source, tiny_case("long", calls=1000))
-    outcome = evaluate(job, tiny_problem("scale", limits), box_pool, Watch())
-    assert isinstance(outcome, Outcome)
-    assert outcome.verdict is Verdict.TIME_LIMIT
+    limits = Limits(load_s=10, call_s=10, job_s=2, memory_bytes=LIMITS.memory_bytes)
+    problem = tiny_problem("scale", limits)
+    source = "import time\n" + HONEST.replace("x, factor, y", "time.sleep(0.2); x, factor, y")
+    for case in (tiny_case("long", calls=1000), tiny_case("chain", 64, Stage.TIMING, chain=100)):
+        began = time.monotonic()
+        outcome = evaluate(tiny_job(source, case), problem, box_pool, Watch())
+        assert isinstance(outcome, Outcome)
+        assert outcome.verdict is Verdict.TIME_LIMIT
+        assert "The job as a whole" in outcome.message
+        assert time.monotonic() - began < 15
 
 
 class NeverFrozen(BubblewrapSandbox):
