@@ -37,7 +37,7 @@ class Cgroups:
     """The groups of one sandbox of one runner process, below one directory per hierarchy.
 
     freezer: whether boxes can be frozen. limits: the controllers that hold.
-    Opening it removes what crashed runners have left. Missing parts are no error: see `missing`.
+    Opening it removes what crashed runners have left. Missing parts are no error.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -46,7 +46,6 @@ class Cgroups:
         self._tag += f"-{next(_numbers)}"
         self._v1: dict[str, Path] = {}
         self._v2: Path | None = None
-        self.missing: list[str] = []
         v2_limits: tuple[str, ...] = ()
         if layout.unified is not None and layout.unified_root is not None:
             self._v2, v2_limits = self._open_unified(layout.unified, layout.unified_root)

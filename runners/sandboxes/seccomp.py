@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import functools
 import io
-import os
 import struct
 import tempfile
 from collections.abc import Iterator
@@ -106,6 +105,11 @@ BASE: tuple[Rule, ...] = (
         Answer.EPERM,
         "wide kernel surface or a view beyond the box; profilers and NUMA libraries probe for it",
     ),
+    Rule(
+        ("mincore",),
+        Answer.ENOSYS,
+        "walks terabytes of an empty mapping in one call that neither freeze nor SIGKILL ends",
+    ),
     Rule(_calls("unshare"), Answer.EPERM, "makes namespaces; build tools probe for it"),
     *(
         Rule(
@@ -165,6 +169,12 @@ TIMED: tuple[Rule, ...] = (
         (Argument(0, mask=_CLONE_THREAD, wanted=0),),
     ),
     Rule(("clone3",), Answer.ENOSYS, "as in the base filter"),
+    Rule(
+        _calls("timer_create timerfd_create"),
+        Answer.EPERM,
+        "thousands of timers go off while the box is frozen: their interrupts would take the core"
+        " from the null kernel, whose time is subtracted",
+    ),
     Rule(
         ("prctl",),
         Answer.EPERM,
@@ -273,11 +283,3 @@ def _refuse_newer_calls() -> bytes:
             (answer, 0, 0, Answer.ENOSYS.value),
         )
     )
-
-
-def filter_fd(bpf: bytes) -> int:
-    """An open file with the program, read from its start, for bubblewrap's `--seccomp`."""
-    fd = os.memfd_create("seccomp")
-    os.write(fd, bpf)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
