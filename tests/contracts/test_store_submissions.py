@@ -170,7 +170,7 @@ def test_the_refusal_names_the_first_second_at_which_the_next_one_is_taken(
     refusal = store.add_submission(desk.new(who), (2, HOUR))
     assert isinstance(refusal, Refusal)
     assert (refusal.code, refusal.status) == ("quota_exceeded", 429)
-    named = datetime.fromisoformat(refusal.detail.split()[-1].rstrip("."))
+    named = datetime.fromisoformat(refusal.detail.partition("frees at ")[2].replace(" UTC.", "Z"))
     early = desk.new(who, received_at=named - timedelta(seconds=1))
     assert attempt(store, early) == "quota_exceeded"
     assert isinstance(attempt(store, desk.new(who, received_at=named)), JobRecord)
