@@ -7,7 +7,7 @@ import logging
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import Response
 
-from judge.api.answers import answer, answer_list
+from judge.api.answers import answer, answer_list, api_router
 from judge.api.auth import Guard
 from judge.api.parts import Parts
 from judge.ports import Identity
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def router(parts: Parts, guard: Guard) -> APIRouter:
-    routes = APIRouter(prefix="/admin", tags=["organizers"])
+    routes = api_router("organizers", "/admin")
     store, clock, notices = parts.store, parts.clock, parts.notices
 
     @routes.post("/intake", response_model=AckBody)

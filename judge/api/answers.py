@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, TypeVar
 
+from fastapi import APIRouter
 from fastapi.responses import Response
+from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 
+from judge.address import API
 from judge.api.errors import RefusedError
 from judge.model import Refusal
 from judge.wire import Body, ErrorBody
@@ -21,6 +24,11 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     "5XX": {"model": ErrorBody, "description": "The judge's fault; trying again is safe."},
 }
 """The errors of every route, for the OpenAPI document."""
+
+
+def api_router(tag: str, prefix: str = "", route_class: type[APIRoute] = APIRoute) -> APIRouter:
+    """A router whose routes carry their whole address, so that the application can hold them itself."""
+    return APIRouter(prefix=API + prefix, tags=[tag], responses=ERRORS, route_class=route_class)
 
 
 def answer(body: Body, status: int = 200) -> Response:

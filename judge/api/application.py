@@ -12,7 +12,6 @@ from starlette.types import ASGIApp
 
 from judge.address import API
 from judge.api import admin, boards, metrics, people, problems, runner, submissions
-from judge.api.answers import ERRORS
 from judge.api.auth import Guard
 from judge.api.errors import add_error_handlers
 from judge.api.headers import SecurityHeaders
@@ -71,17 +70,13 @@ def build(parts: Parts, lifespan: Lifespan) -> Application:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        responses=ERRORS,
     )
     guard = Guard(parts.store)
-    for router in ROUTERS:
-        app.include_router(router(parts, guard), prefix=API)
-    app.include_router(
-        metrics.router(
-            lambda: parts.metrics.render(
-                parts.store.unfinished(), parts.depths, parts.changes.waiters
-            )
-        )
+    of_metrics = metrics.router(
+        lambda: parts.metrics.render(parts.store.unfinished(), parts.depths, parts.changes.waiters)
     )
+    for routes in (*(router(parts, guard) for router in ROUTERS), of_metrics):
+        # Held directly: an included router would look for its route once more in each request.
+        app.router.routes.extend(routes.routes)
     add_error_handlers(app)
     return app

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends
 from fastapi.responses import Response
 
-from judge.api.answers import answer, answer_list, insist
+from judge.api.answers import answer, answer_list, api_router, insist
 from judge.api.auth import Guard
 from judge.api.parts import Parts
 from judge.model import Mode
@@ -14,7 +14,7 @@ from judge.wire import BoardBody, BoardRefBody, ReceiptKeyBody
 
 
 def router(parts: Parts, guard: Guard) -> APIRouter:
-    routes = APIRouter(tags=["boards"])
+    routes = api_router("boards")
     views = parts.views
 
     @routes.get("/boards", response_model=list[BoardRefBody])

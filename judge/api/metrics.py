@@ -13,10 +13,10 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, G
 from prometheus_client.exposition import generate_latest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from judge.address import API
 from judge.ports import JobRecord, QueueError
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 30.0)
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class Metrics:
@@ -92,6 +92,7 @@ class RequestTimes:
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
         self._requests = metrics.requests
+        self._of_route: dict[tuple[str, str, int], Histogram] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -102,18 +103,22 @@ class RequestTimes:
         async def send_and_time(message: Message) -> None:
             if message["type"] == "http.response.start":
                 took_s = time.perf_counter() - began
-                self._requests.labels(
-                    scope["method"], _pattern(scope), str(message["status"])
-                ).observe(took_s)
+                self._figure(scope, message["status"]).observe(took_s)
             await send(message)
 
         await self._app(scope, receive, send_and_time)
 
+    def _figure(self, scope: Scope, status: int) -> Histogram:
+        # A method or address of a stranger's invention must not make a figure of its own.
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        key = (method, _pattern(scope), status)
+        figure = self._of_route.get(key)
+        if figure is None:
+            figure = self._of_route[key] = self._requests.labels(method, key[1], str(status))
+        return figure
+
 
 def _pattern(scope: Scope) -> str:
-    """The route's pattern: an address itself would make a new figure for each guess of a stranger."""
+    """The pattern of the route that answered, such as `/api/v1/submissions/{submission_id}`."""
     route: Any = scope.get("route")
-    pattern = str(getattr(route, "path", "unknown"))
-    # An included router knows its own part of the pattern only, and a page may share it.
-    below_api = scope["path"].startswith(API) and not pattern.startswith(API)
-    return API + pattern if below_api and pattern != "unknown" else pattern
+    return str(getattr(route, "path", "unknown"))

@@ -7,7 +7,7 @@ import logging
 from fastapi import APIRouter, Depends
 from fastapi.responses import Response
 
-from judge.api.answers import answer, answer_list
+from judge.api.answers import answer, answer_list, api_router
 from judge.api.auth import Guard, Id
 from judge.api.errors import RefusedError, refuse
 from judge.api.parts import Parts
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def router(parts: Parts, guard: Guard) -> APIRouter:
-    routes = APIRouter(tags=["people"])
+    routes = api_router("people")
     store, clock, contest = parts.store, parts.clock, parts.opened.contest
 
     @routes.get("/health", response_model=AckBody)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends
 from fastapi.responses import Response
 
-from judge.api.answers import answer, answer_list, insist
+from judge.api.answers import answer, answer_list, api_router, insist
 from judge.api.auth import Guard
 from judge.api.parts import Parts
 from judge.ports import Identity
@@ -13,7 +13,7 @@ from judge.wire import ContestBody, ProblemBody
 
 
 def router(parts: Parts, guard: Guard) -> APIRouter:
-    routes = APIRouter(tags=["contest"])
+    routes = api_router("contest")
     views = parts.views
 
     @routes.get("/contest", response_model=ContestBody)

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
-from judge.api.answers import answer, insist
+from judge.api.answers import answer, api_router, insist
 from judge.api.auth import Guard, Id
 from judge.api.errors import RefusedError, refuse
 from judge.api.parts import Parts
@@ -39,7 +39,7 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
 
             return handle_for_runners
 
-    routes = APIRouter(prefix="/runner/jobs", tags=["runners"], route_class=GuardedRoute)
+    routes = api_router("runners", "/runner/jobs", GuardedRoute)
     store, clock, pace = parts.store, parts.clock, parts.pace
     lease = timedelta(seconds=parts.lease_s)
 

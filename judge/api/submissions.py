@@ -11,7 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
-from judge.api.answers import answer, insist
+from judge.api.answers import answer, api_router, insist
 from judge.api.auth import Guard, Id
 from judge.api.errors import refuse
 from judge.api.parts import Parts
@@ -28,7 +28,7 @@ PLACE_MOVES_S = 2.0
 
 
 def router(parts: Parts, guard: Guard) -> APIRouter:
-    routes = APIRouter(prefix="/submissions", tags=["submissions"])
+    routes = api_router("submissions", "/submissions")
     store, views, changes = parts.store, parts.views, parts.changes
 
     @routes.post("", response_model=ReceiptBody, status_code=202, openapi_extra=FORM_SCHEMA)
