@@ -120,3 +120,19 @@ def test_a_filter_cannot_be_followed_by_one_of_the_submissions_own() -> None:
     """
     answer, _ = under(seccomp.timed_filter_bpf(), code)
     assert answer == [errno.EPERM, errno.EPERM]
+
+
+def test_no_call_can_walk_an_endless_mapping_out_of_reach_of_sigkill() -> None:
+    code = f"print(json.dumps(call({number('mincore')}, 0, 1 << 44, 0)))"
+    answer, _ = under(seccomp.base_filter_bpf(False), code)
+    assert answer == errno.ENOSYS
+
+
+def test_a_timed_box_gets_no_timers_that_go_off_while_it_is_frozen() -> None:
+    code = f"""
+        timer = ctypes.create_string_buffer(8)
+        print(json.dumps([call({number("timer_create")}, 1, 0, ctypes.addressof(timer)),
+                          call({number("timerfd_create")}, 1, 0)]))
+    """
+    answer, _ = under(seccomp.timed_filter_bpf(), code)
+    assert answer == [errno.EPERM, errno.EPERM]
