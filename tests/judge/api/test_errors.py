@@ -122,11 +122,11 @@ def test_a_page_keeps_its_own_policy(judge):
 def test_metrics_count_by_route_pattern_and_tell_of_the_queue(judge):
     judge.connect().get("/submissions/12345")
     judge.connect().get("/no/such/address")
-    judge.connect().request("BREW", "/contest")
+    judge.connect().request("PROPFIND", "/contest")
     text = judge.connect().get(f"{judge.url}/metrics").text
     assert 'route="/api/v1/submissions/{submission_id}",status="401"' in text
     assert 'method="other",route="/api/v1/contest",status="405"' in text
-    assert "BREW" not in text
+    assert "PROPFIND" not in text
     assert "12345" not in text
     assert "/no/such/address" not in text
     assert "judge_queue_up 1.0" in text
