@@ -100,7 +100,7 @@ class EvaluatorLink:
 
         ceiling_s: after which the process is held to hang. on_progress: gets the progress and
         whether a box was given the submission. Returns None where `should_stop` became true. A
-        process that ends or hangs gives a judge error, and is replaced at the next `start`.
+        process that ends, hangs or tells a judge error is replaced at the next `start`.
         """
         try:
             self.start()
@@ -116,7 +116,11 @@ class EvaluatorLink:
                 if message is None:
                     continue
                 if "outcome" in message:
-                    return OutcomeBody.model_validate(message["outcome"]).to_model()
+                    outcome = OutcomeBody.model_validate(message["outcome"]).to_model()
+                    if outcome.verdict is Verdict.JUDGE_ERROR:
+                        # It may be ending, slowly: the next job is not given to it.
+                        self.kill()
+                    return outcome
                 told = message["progress"]
                 on_progress(Progress(told["stage"], told["done"], told["total"]), message["loaded"])
             fault = f"the evaluator did not end within {ceiling_s:.0f} s"
