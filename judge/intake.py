@@ -117,7 +117,7 @@ def _closed(contest: Contest, notices: Notices, received_at: datetime) -> Refusa
         return Refusal(
             "intake_paused",
             f"The organizers have paused intake{reason}: nothing was stored; hand in again when "
-            "the board says that it is open.",
+            "`judge problems` and the front page no longer say so.",
             503,
         )
     if received_at < contest.opens:

@@ -202,6 +202,9 @@ def problems_check(
 
     if what:
         folders = [Path(word) if Path(word).is_dir() else problems / word for word in what]
+        for word, folder in zip(what, folders, strict=True):
+            if not folder.is_dir():
+                raise WrongUse(f"There is no problem folder {word} here, nor {folder}.")
     else:
         folders = sorted(path.parent for path in problems.glob("*/problem.toml"))
         if not folders:
@@ -229,10 +232,13 @@ def _folder(problems: Path, name: str | None) -> ProblemFolder:
     if name is None and len(known) == 1:
         name = known[0]
     if name is None or name not in known:
-        raise WrongUse(
-            f"Which problem? Add --problem ID ({problems.absolute()} holds: "
-            f"{', '.join(known) or 'none'})."
-        )
+        if not known:
+            raise WrongUse(
+                f"{problems.absolute()} holds no problem folder. A check needs the judge's own: "
+                "run it in the repository, or name its folder with --problems DIR."
+            )
+        said = "Which problem? Add" if name is None else f"There is no problem {name!r} here; try"
+        raise WrongUse(f"{said} --problem ID ({problems.absolute()} holds: {', '.join(known)}).")
     try:
         return load_problem(problems / name)
     except DeclarationError as error:

@@ -66,7 +66,7 @@ def read_token(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(
             f"{path}: the runner's token cannot be read ({error}); an organizer makes one with"
-            " `judge admin` and it belongs alone in this file"
+            " `judge admin runner-token DEVICE`, and it belongs alone in this file"
         ) from error
     if stat.S_IMODE(mode) & 0o077:
         raise SettingsError(f"{path}: others may read this token; run `chmod 600 {path}`")

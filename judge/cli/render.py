@@ -110,7 +110,7 @@ def fault_lines(result: CaseResultBody) -> list[str]:
     """What went wrong in one case, with the first elements that differ."""
     if result.verdict is Verdict.ACCEPTED or not (result.message or result.differences):
         return []
-    call = "" if result.call is None else f", call {result.call}"
+    call = "" if result.call is None else f", call {result.call + 1}"
     lines = [f"{result.case}{call}: {result.verdict.value}"]
     lines += [f"  {line}" for line in result.message.splitlines()]
     for difference in result.differences[:SHOWN_DIFFERENCES]:

@@ -158,7 +158,7 @@ def test_a_table_without_a_terminal_cuts_nothing(capsys: pytest.CaptureFixture[s
     assert name in capsys.readouterr().out
 
 
-def test_a_fault_shows_call_message_and_first_differences() -> None:
+def test_a_fault_shows_its_call_counted_from_one_message_and_first_differences() -> None:
     wrong = result(
         "t33",
         Stage.TEST,
@@ -168,7 +168,7 @@ def test_a_fault_shows_call_message_and_first_differences() -> None:
         differences=[DifferenceBody(output="ids", index=[3, 5], got="17", expected="12")],
     )
     assert fault_lines(wrong) == [
-        "t33, call 1: wrong answer",
+        "t33, call 2: wrong answer",
         "  2 of 264 ids are not among the 8 largest",
         "  ids[3, 5]: got 17, expected 12",
     ]
