@@ -218,6 +218,16 @@ def test_nobody_is_sent_elsewhere_by_signing_in(judge, hostile, target):
     assert 'name="target" value="/"' in form
 
 
+def test_a_pause_and_its_reason_stand_on_the_front_page_and_the_board_until_it_ends(judge):
+    said = []
+    for is_open in (False, True):
+        judge.organizer.http.post("/admin/intake", json={"open": is_open, "reason": EVIL})
+        with browser(judge) as spectator:
+            pages = [spectator.get(address).text for address in ("/", "/boards/topk/cpu")]
+        said.append([f"Intake is paused.</strong> {html.escape(EVIL)}" in page for page in pages])
+    assert said == [[True, True], [False, False]]
+
+
 def test_a_board_is_the_same_as_json_by_page_and_api(judge, hostile):
     by_page = browser(judge).get("/boards/topk/cpu.json")
     by_api = browser(judge).get("/api/v1/boards/topk/cpu")
