@@ -12,6 +12,7 @@ from typing import Final
 import uvicorn
 
 from judge.api.application import Application
+from judge.protocol import BoundedHeads
 
 GRACE_S: Final = 5
 """How long requests may take to end once the server was told to stop."""
@@ -43,6 +44,7 @@ def server(app: Application, host: str, port: int) -> Server:
         app,
         host=host,
         port=port,
+        http=BoundedHeads,
         log_config=None,
         access_log=False,
         server_header=False,
