@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from judge.ports import Event, Store
+from judge.ports import Event, Identity, Store
 
 INTAKE = "intake"
 ANNOUNCEMENT = "announcement"
@@ -49,15 +49,15 @@ class NoticeBoard:
     def now(self) -> Notices:
         return self._now
 
-    def set_intake(self, is_open: bool, reason: str, at: datetime) -> None:
-        """Open or pause intake, durably."""
-        self._append(INTAKE, {"open": is_open, "reason": reason}, at)
+    def set_intake(self, is_open: bool, reason: str, at: datetime, by: Identity) -> None:
+        """Open or pause intake, durably; the history keeps whose token said so."""
+        self._append(INTAKE, {"open": is_open, "reason": reason}, at, by)
 
-    def announce(self, text: str, at: datetime) -> None:
-        """Publish an announcement, durably."""
-        self._append(ANNOUNCEMENT, {"text": text}, at)
+    def announce(self, text: str, at: datetime, by: Identity) -> None:
+        """Publish an announcement, durably; the history keeps whose token said so."""
+        self._append(ANNOUNCEMENT, {"text": text}, at, by)
 
-    def _append(self, kind: str, body: Mapping[str, Any], at: datetime) -> None:
+    def _append(self, kind: str, body: Mapping[str, Any], at: datetime, by: Identity) -> None:
         # One at a time: the fold must see the events in the order of the history, and each of them.
         with self._lock:
-            self._now = self._now.after(self._store.append(kind, {}, body, at))
+            self._now = self._now.after(self._store.append(kind, {"token": by.token_id}, body, at))

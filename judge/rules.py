@@ -175,6 +175,17 @@ def fault_of_new_token(
     return None
 
 
+def fault_of_invites(count: int, team: str | None, team_size: int) -> Refusal | None:
+    """Why so many invites for one team are not made, or None: codes nobody can use help nobody."""
+    if team is None or count <= team_size:
+        return None
+    detail = (
+        f"A team has at most {team_size} members (contest.toml: team_size), so {count} codes for "
+        f"{team} are too many. Without a team every code makes a team of one."
+    )
+    return Refusal("team_too_small", detail, 409)
+
+
 def may_see(role: Role | None, is_owner: bool) -> bool:
     """Whether a viewer may open a submission at all: its team and the organizers may."""
     return is_owner or role is Role.ORGANIZER

@@ -9,8 +9,10 @@ from fastapi.responses import Response
 
 from judge.api.answers import answer, answer_list, api_router
 from judge.api.auth import Guard
+from judge.api.errors import RefusedError
 from judge.api.parts import Parts
 from judge.ports import Identity
+from judge.rules import fault_of_invites
 from judge.tokens import invite_hash, new_invite
 from judge.wire import (
     AckBody,
@@ -32,7 +34,7 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
     @routes.post("/intake", response_model=AckBody)
     def intake(body: IntakeBody, organizer: Identity = Depends(guard.organizer)) -> Response:
         """Open or pause intake; the reason is shown to everybody."""
-        notices.set_intake(body.open, body.reason, clock())
+        notices.set_intake(body.open, body.reason, clock(), organizer)
         log.info("intake set open=%s by=%s", body.open, organizer.token_id)
         return answer(AckBody(detail="Intake is open." if body.open else "Intake is paused."))
 
@@ -41,13 +43,16 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
         body: NewAnnouncementBody, organizer: Identity = Depends(guard.organizer)
     ) -> Response:
         """Tell everybody something."""
-        notices.announce(body.text, clock())
+        notices.announce(body.text, clock(), organizer)
         log.info("announcement made by=%s", organizer.token_id)
         return answer(AckBody(detail="The announcement is published."), 201)
 
     @routes.post("/invites", response_model=InviteCodesBody, status_code=201)
     def invites(body: InvitesBody, organizer: Identity = Depends(guard.organizer)) -> Response:
         """Make invite codes, each good for one person; all for one team where it is named."""
+        refusal = fault_of_invites(body.count, body.team, parts.opened.contest.team_size)
+        if refusal is not None:
+            raise RefusedError(refusal)
         codes = [new_invite() for _ in range(body.count)]
         store.add_invites([invite_hash(code) for code in codes], body.team, clock())
         log.info("invites made count=%s by=%s", body.count, organizer.token_id)

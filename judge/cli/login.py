@@ -16,7 +16,7 @@ import typer
 
 from judge.address import is_loopback, server_url
 from judge.cli.talk import WrongUse, answer, print_json, say
-from judge.client import JudgeClient
+from judge.client import ApiRefusal, JudgeClient
 from judge.wire import WhoamiBody
 
 SERVER_VARIABLE = "JUDGE_SERVER_URL"
@@ -136,11 +136,11 @@ def login(
     url = whole_url(url)
     if not url.startswith("https://") and not is_loopback(url):
         say(f"Careful: {url} is not encrypted; everybody on the way can read your token.", "yellow")
+    key = "" if name else token or os.environ.get(TOKEN_VARIABLE) or ""
+    _keep_who_is_logged_in(url, logins, key)
     if name:
         with JudgeClient(url) as client:
             key = client.register(name, invite).token
-    else:
-        key = token or os.environ.get(TOKEN_VARIABLE) or ""
     if not key:
         raise WrongUse("Give --invite CODE --name YOUR-NAME, or --token TOKEN.")
     # Stored first: a fresh token that only a cut connection saw would be lost for good.
@@ -155,6 +155,23 @@ def login(
         print_json(who)
         return
     answer(f"Logged in at {url} as {described(who)}.")
+
+
+def _keep_who_is_logged_in(url: str, logins: Logins, key: str) -> None:
+    """Refuse to replace another working token of that judge: its only copy may lie here."""
+    kept = logins.tokens.get(url)
+    if kept is None or kept == key:
+        return
+    try:
+        with JudgeClient(url, kept) as client:
+            who = client.whoami()
+    except ApiRefusal:
+        return  # revoked, or of a judge that was set up anew
+    raise WrongUse(
+        f"You are logged in at {url} as {described(who)}, and this machine may hold the only copy of "
+        "that token. Note it (judge whoami --show-token), then judge logout; or leave it and use "
+        f"another token once with --token or {TOKEN_VARIABLE}."
+    )
 
 
 @commands.command()

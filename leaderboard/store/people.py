@@ -54,7 +54,8 @@ def register(
     if team_id is None:
         team_id = _add_team(connection, name, now)
     elif team_size is not None and _members(connection, team_id) >= team_size:
-        return Refusal("team_full", f"Your invite's team has its {team_size} members already.", 409)
+        full = "Your invite's team is full: ask for an invite of your own, without a team."
+        return Refusal("team_full", full, 409)
     facts = {"team_id": team_id, "name": name, "name_key": name_key(name)}
     user_id = _key(connection.execute(insert(users), {**facts, "created_us": to_us(now)}))
     token = _insert_token(

@@ -55,6 +55,7 @@ CONTEST = Contest(
     closes=CLOSES,
     quotas={Mode.TEST: Quota(2, 3600)},
 )
+ORGANIZER = Identity(token_id=9, role=Role.ORGANIZER, label="o")
 HANDED = HandedIn("topk", "cpu", "test", (("topk.py", KERNEL),), NOW)
 
 
@@ -111,11 +112,11 @@ def test_only_contestants_hand_in(intake: Intake, ada: Identity, role: Role) -> 
 
 
 def test_paused_intake_refuses_with_the_organizers_reason(intake: Intake, ada: Identity) -> None:
-    intake.notices.set_intake(False, "power cut", NOW)
+    intake.notices.set_intake(False, "power cut", NOW, ORGANIZER)
     refusal = refused(intake, ada)
     assert (refusal.code, refusal.status) == ("intake_paused", 503)
     assert "power cut" in refusal.detail
-    intake.notices.set_intake(True, "", NOW)
+    intake.notices.set_intake(True, "", NOW, ORGANIZER)
     assert not isinstance(intake.receive(HANDED, ada), Refusal)
 
 

@@ -24,7 +24,14 @@ from judge.model import (
     Submission,
     Verdict,
 )
-from judge.rules import cases_of_mode, disclose, may_see, place_and_eta, ready_jobs
+from judge.rules import (
+    cases_of_mode,
+    disclose,
+    fault_of_invites,
+    may_see,
+    place_and_eta,
+    ready_jobs,
+)
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -249,3 +256,12 @@ def test_only_owner_and_organizers_may_open_a_submission() -> None:
     assert may_see(Role.CONTESTANT, True)
     assert may_see(Role.ORGANIZER, False)
     assert not any(may_see(role, False) for role in (Role.CONTESTANT, Role.RUNNER, None))
+
+
+def test_codes_for_one_team_never_exceed_its_places() -> None:
+    assert fault_of_invites(2, "Rockets", 2) is None
+    assert fault_of_invites(50, None, 1) is None
+    refusal = fault_of_invites(3, "Rockets", 2)
+    assert refusal is not None
+    assert (refusal.code, refusal.status) == ("team_too_small", 409)
+    assert "at most 2 members" in refusal.detail

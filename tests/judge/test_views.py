@@ -237,8 +237,8 @@ def test_no_word_of_the_organizers_is_lost_however_many_speak_at_once(desk):
     notices = NoticeBoard(desk.store)
 
     def speak(number: int) -> None:
-        notices.announce(f"word {number}", desk.now)
-        notices.set_intake(number % 2 == 0, "", desk.now)
+        notices.announce(f"word {number}", desk.now, ORGANIZER)
+        notices.set_intake(number % 2 == 0, "", desk.now, ORGANIZER)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(speak, range(40)))
@@ -248,7 +248,7 @@ def test_no_word_of_the_organizers_is_lost_however_many_speak_at_once(desk):
 
 def test_announcements_come_newest_first(desk):
     notices = NoticeBoard(desk.store)
-    notices.announce("one", desk.now)
-    notices.announce("two", desk.now + timedelta(seconds=1))
+    notices.announce("one", desk.now, ORGANIZER)
+    notices.announce("two", desk.now + timedelta(seconds=1), ORGANIZER)
     assert [text for _, text in notices.now.announcements] == ["two", "one"]
     assert NoticeBoard(desk.store).now == notices.now

@@ -40,10 +40,16 @@ def test_a_taken_name_is_refused_and_the_code_stays_good(judge):
 
 
 def test_a_full_team_takes_nobody_more(judge):
-    one, two = codes(judge, 2, team="Soloists")
+    (one,), (two,) = (codes(judge, 1, team="Soloists") for _ in range(2))
     assert judge.connect().post("/register", json={"name": "Solo", "invite": one}).is_success
     answer = judge.connect().post("/register", json={"name": "Second", "invite": two})
     assert (answer.status_code, answer.json()["code"]) == (409, "team_full")
+
+
+def test_codes_that_nobody_could_use_are_not_made(judge):
+    asked = {"count": 2, "team": "Duo"}
+    answer = judge.organizer.http.post("/admin/invites", json=asked)
+    assert (answer.status_code, answer.json()["code"]) == (409, "team_too_small")
 
 
 def test_open_registration_needs_no_code(own_judge):

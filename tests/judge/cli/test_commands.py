@@ -293,3 +293,14 @@ def test_logging_out_forgets_the_token(ada: Shell) -> None:
     status, _, err = ada.run("whoami")
     assert status == 2
     assert "judge login" in err
+
+
+def test_logging_in_replaces_no_token_that_still_works(ada: Shell, judge: LiveJudge) -> None:
+    mine = token_of(ada)
+    words = ("login", "--server", judge.url, "--token", judge.organizer)
+    status, _, err = ada.run(*words)
+    assert status == 2
+    assert "judge whoami --show-token" in err
+    assert token_of(ada) == mine
+    ada.fine("logout")
+    assert "organizer" in ada.fine(*words)
