@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 
 from judge import text
 from judge.address import API
-from judge.model import Refusal
+from judge.model import Refusal, Role
 from judge.ports import Identity
 from judge.wire import (
     MAX_LOG_CHARS,
@@ -154,7 +154,12 @@ class Pages:
         viewer = self.viewer(request)
         if viewer is None:
             return self.sign_in(request, request.url.path)
-        return self.render(request, "history.html", submissions=self._source.history(viewer))
+        return self.render(
+            request,
+            "history.html",
+            submissions=self._source.history(viewer),
+            everybody=viewer.role is Role.ORGANIZER,
+        )
 
     def sign_in(self, request: Request, target: str, wrong: bool = False) -> HTMLResponse:
         return self.render(

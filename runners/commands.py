@@ -133,6 +133,10 @@ def work(
         worker = Worker(settings, lambda: _read(problems), stopping)
     except (SettingsError, DeclarationError) as error:
         raise WrongUse(str(error)) from error
+    log.info(
+        "runner starts device=%s server=%s (importing torch and preparing boxes takes some seconds)",
+        *(device, server),
+    )
     try:
         worker.start()
         listen(settings.redis_url, device, settings.name, worker.answer, stopping)

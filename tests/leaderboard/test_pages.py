@@ -292,3 +292,14 @@ def test_every_command_that_a_page_tells_is_one_of_the_command_line(judge, hosti
         options = {word for word in rest if word.startswith("--")}
         known = {option for each in command.params for option in each.opts}
         assert options <= known, words
+
+
+def test_organizers_see_whose_submissions_they_list(judge, hostile):
+    escaped = html.escape(NAME, quote=False)[:20]
+    listed = browser(judge, judge.organizer).get("/submissions").text
+    assert "All submissions" in listed
+    assert escaped in listed
+    own = browser(judge, hostile[0]).get("/submissions").text
+    assert "My submissions" in own
+    assert "All submissions" not in own
+    assert escaped in browser(judge, judge.organizer).get(f"/submissions/{hostile[1]}").text
