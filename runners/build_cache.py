@@ -97,7 +97,8 @@ class BuildCache:
         try:
             path = Path(parent) / "out"
             path.mkdir()
-            yield NewFolder(path)
+            with _of_bounded_size(path):
+                yield NewFolder(path)
         finally:
             _remove(parent)
 
@@ -118,6 +119,23 @@ class BuildCache:
         # The log comes last: without it the folder does not count.
         _write(path.parent / f"{key}.log", log.encode())
         return KeptFolder(path, log)
+
+
+@contextmanager
+def _of_bounded_size(path: Path) -> Iterator[None]:
+    """Give a folder a file system of its own that is full at its limits, where that can be done.
+
+    Looking at a folder misses files that were opened and then removed: they fill the disk unseen.
+    Without the right to mount, looking is all there is.
+    """
+    options = f"size={FOLDER_BYTES},nr_inodes={FOLDER_ENTRIES},mode=0700,nosuid,nodev"
+    mount = ["mount", "-t", "tmpfs", "-o", options, "judge-build", str(path)]
+    mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    try:
+        yield
+    finally:
+        if mounted:
+            subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
 def copy_regular_files(source: Path, target: Path) -> None:

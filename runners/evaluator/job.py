@@ -111,15 +111,18 @@ class _Run:
         cases = self.job.cases
         for secret, stage in itertools.product((False, True), Stage):
             order = [i for i, c in enumerate(cases) if c.secret is secret and c.stage is stage]
-            told = f"secret {stage.value}" if secret else stage.value
+            # Counts of secret cases, told as they pass, would time each of them for the author.
+            said = Progress(f"secret {stage.value}") if secret else Progress(stage.value)
             for done, index in enumerate(order):
-                self.session.budget.watch.progress(Progress(told, done, len(order)), True)
+                steps = said if secret else replace(said, done=done, total=len(order))
+                self.session.budget.watch.progress(steps, True)
                 self.current = index
                 failed = self._judge_case(index)
                 if failed is not None:
                     return failed
-            if order:
-                self.session.budget.watch.progress(Progress(told, len(order), len(order)), True)
+            if order and not secret:
+                every = replace(said, done=len(order), total=len(order))
+                self.session.budget.watch.progress(every, True)
         self.current = None
         return self.session.tear_down()
 

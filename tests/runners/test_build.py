@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,13 @@ import pytest
 
 from judge.model import Job, Limits, Mode, Outcome, Progress, SourceFile, Verdict
 from runners.build import LOG_HEAD_CHARS, LOG_TAIL_CHARS, BuildStage, bounded, first_error
-from runners.build_cache import FOLDER_ENTRIES, BuildCache, NewFolder, copy_regular_files
+from runners.build_cache import (
+    FOLDER_BYTES,
+    FOLDER_ENTRIES,
+    BuildCache,
+    NewFolder,
+    copy_regular_files,
+)
 from runners.evaluator.pool import BoxPool
 from runners.evaluator.program import Built
 from runners.evaluator.session import StoppedError, Watch
@@ -224,4 +231,19 @@ def test_what_is_kept_is_found_again_and_nothing_else(tmp_path: Path) -> None:
     assert (kept.path / "extensions.json").read_text() == "[]"
     assert cache.folder("cd") is None
     assert cache.module("ab") is None
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["extensions", "native"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a folder its own file system")
+def test_a_build_folder_is_full_at_its_limit_even_by_a_file_without_a_name(tmp_path: Path) -> None:
+    cache = BuildCache(tmp_path)
+    with cache.new_folder() as folder:
+        full = pytest.raises(OSError, match="No space left")
+        with tempfile.TemporaryFile(dir=folder.path) as hidden, full:
+            os.posix_fallocate(hidden.fileno(), 0, FOLDER_BYTES + 1)
+        (folder.path / "module.so").write_bytes(b"code")
+        cache.keep_folder("ab", folder, "said")
+    kept = cache.folder("ab")
+    assert kept is not None
+    assert (kept.path / "module.so").read_bytes() == b"code"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["extensions", "native"]

@@ -288,6 +288,13 @@ def test_progress_tells_when_the_submission_was_handed_over(judge_job: Judge) ->
     assert told[-1] == (Progress("test", 2, 2), True)
 
 
+def test_progress_times_no_secret_case(judge_job: Judge) -> None:
+    told: list[Progress] = []
+    cases = (tiny_case("open", 5), *(tiny_case(f"s{n}", 7 + n, secret=True) for n in range(3)))
+    judge_job(HONEST, *cases, watch=Watch(lambda now, _loaded: told.append(now)))
+    assert {(p.done, p.total) for p in told if p.stage == "secret test"} == {(0, 0)}
+
+
 @pytest.mark.parametrize(
     "source",
     ["while True: pass", "def custom_kernel(data):\n    while True: pass"],
