@@ -27,6 +27,7 @@ from runners import doctor as machine
 from runners.check import LocalSubmission
 from runners.check import check as check_here
 from runners.conversation import ConversationEndedError
+from runners.devices import CLASSES
 from runners.problems import problem_folders
 from runners.rings import listen
 from runners.settings import (
@@ -76,8 +77,6 @@ Device = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-DEVICES = ("cpu",)
 
 
 @commands.command()
@@ -223,8 +222,8 @@ def problems_check(
 
 
 def _known(device: str) -> None:
-    if device not in DEVICES:
-        raise WrongUse(f"There is no device {device!r} here: use one of {', '.join(DEVICES)}.")
+    if device not in CLASSES:
+        raise WrongUse(f"There is no device {device!r} here: use one of {', '.join(CLASSES)}.")
 
 
 def _read(problems: Path) -> Mapping[str, Problem]:

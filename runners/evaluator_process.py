@@ -20,7 +20,7 @@ from judge.model import Job, Outcome, Progress
 from judge.wire import LeaseBody, OutcomeBody
 from runners.build import BuildStage
 from runners.conversation import ConversationEndedError, Message, MessagePipe
-from runners.devices.cpu import CpuDevice
+from runners.devices import open_device
 from runners.evaluator.job import evaluate
 from runners.evaluator.pool import BoxPool, settle_down
 from runners.evaluator.program import NeedsBuild
@@ -48,7 +48,7 @@ class Evaluator:
     def __init__(self, settings: EvaluatorSettings) -> None:
         self._problems = problem_folders(settings.problems)
         self._loaded: dict[str, LoadedProblem] = {}
-        device = CpuDevice(settings.evaluator_core, settings.box_core)
+        device = open_device(settings.device, settings.evaluator_core, settings.box_core)
         self._sandbox = BubblewrapSandbox()
         limits = [folder.problem.limits for folder in self._problems.values()]
         self.boxes = BoxPool(self._sandbox, device, limits, settings.warm_boxes)
