@@ -243,6 +243,12 @@ class Store(Protocol):
         Either way the quota is given back.
         """
 
+    def give_up(self, job_id: int, why: str, now: datetime) -> JobRecord | Refusal:
+        """End a queued job that cannot be judged any more, as judge error and held; gives quota back.
+
+        why: the sentence its author is told. Refuses: job_unknown, job_final, job_leased.
+        """
+
     def cancel(self, submission_id: int, now: datetime) -> JobRecord | Refusal:
         """Cancel a queued or running job. Refuses: job_final."""
 

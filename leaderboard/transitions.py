@@ -18,6 +18,9 @@ from judge.ports import JobRecord
 from judge.rules import MAX_ATTEMPTS
 from judge.text import moment
 
+JUDGE_ITSELF = "the judge"
+"""Stands for a runner where the server ends a job by itself."""
+
 LOST_FOR_GOOD = (
     f"The runner was lost {MAX_ATTEMPTS} times while judging this submission. This is the judge's "
     "fault and costs no quota; an organizer will look at it."
@@ -171,6 +174,24 @@ def cancel(record: JobRecord) -> Change | Refusal:
     if record.state.is_final:
         return _final(record)
     return Change((Happened("job.cancelled", {"attempt": record.attempt}),))
+
+
+def give_up(record: JobRecord, why: str, now: datetime) -> Change | Refusal:
+    """End a waiting job that no runner may judge any more: an attempt of the judge's own, and its fault."""
+    if record.state.is_final:
+        return _final(record)
+    if record.state is JobState.RUNNING:
+        return Refusal("job_leased", f"Job {record.job_id} is being judged.", 409)
+    attempt = record.attempt + 1
+    claimed = {"attempt": attempt, "runner": JUDGE_ITSELF, "lease_until": now.isoformat()}
+    outcome = Outcome(
+        job_id=record.job_id, attempt=attempt, verdict=Verdict.JUDGE_ERROR, message=why
+    )
+    ended = {"attempt": attempt, "verdict": str(outcome.verdict), "held": True}
+    return Change(
+        (*_refund(record), Happened("job.claimed", claimed), Happened("job.finished", ended)),
+        outcome,
+    )
 
 
 def over_quota(filler: datetime | None, count: int, per_s: int, mode: Mode) -> Refusal | None:

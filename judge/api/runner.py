@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
-from judge.api.answers import answer, api_router, insist
+from judge.api.answers import answer, api_router
 from judge.api.auth import Guard, Id
 from judge.api.errors import RefusedError, refuse
 from judge.api.parts import Parts
@@ -47,8 +47,16 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
     def claim(job_id: Id, body: ClaimBody, runner: Identity = Depends(guard.runner)) -> Response:
         """Take the job whose id rang: a lease, a fresh key, the files and the cases."""
         record = _record(job_id, runner)
-        problem = insist(_judgeable(record, body, parts))
         now = clock()
+        problem = _open_problem(record, parts)
+        if isinstance(problem, Refusal):
+            # Nobody will ever be able to judge it: it ends now, instead of waiting for good.
+            store.give_up(job_id, problem.detail, now)
+            log.warning("job given up job=J%s code=%s", job_id, problem.code)
+            raise RefusedError(problem)
+        unfit = _unfit(record, problem, body)
+        if unfit is not None:
+            raise RefusedError(unfit)
         pace.heard(record.device, body.runner, now)
         claimed = store.claim(job_id, body.runner, now, now + lease)
         if isinstance(claimed, Refusal):
@@ -119,17 +127,22 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
     return routes
 
 
-def _judgeable(record: JobRecord, claim: ClaimBody, parts: Parts) -> Problem | Refusal:
-    """The job's problem, or why this runner must not judge it."""
+def _open_problem(record: JobRecord, parts: Parts) -> Problem | Refusal:
+    """The job's problem, if the version it was handed in for is still open."""
     submission = record.submission
     problem = parts.opened.problems.get(submission.problem_id)
-    if problem is None or problem.version != submission.problem_version:
-        return Refusal(
-            "problem_closed",
-            f"Version {submission.problem_version} of {submission.problem_id} is not open any more; "
-            "an organizer may cancel the submission.",
-            409,
-        )
+    if problem is not None and problem.version == submission.problem_version:
+        return problem
+    return Refusal(
+        "problem_closed",
+        f"Version {submission.problem_version} of {submission.problem_id} is not open any more, so this "
+        "was not judged. It costs no quota; hand in again for the version that is open.",
+        409,
+    )
+
+
+def _unfit(record: JobRecord, problem: Problem, claim: ClaimBody) -> Refusal | None:
+    """Why this runner must not judge the job, or None."""
     theirs = claim.problem_digests.get(problem.id)
     if theirs != problem.digest:
         log.warning(
@@ -149,4 +162,4 @@ def _judgeable(record: JobRecord, claim: ClaimBody, parts: Parts) -> Problem | R
             "Ranked jobs need full isolation; `judge doctor` on the runner says what is missing.",
             409,
         )
-    return problem
+    return None

@@ -102,6 +102,19 @@ def release_lost(connection: Connection, now: datetime) -> Written[tuple[int, ..
     return tuple(record.job_id for record in changed), tuple(changed)
 
 
+def give_up(
+    connection: Connection, job_id: int, why: str, now: datetime
+) -> Written[JobRecord | Refusal]:
+    old = record_of_job(connection, job_id)
+    if old is None:
+        return _unknown(job_id), UNCHANGED
+    change = transitions.give_up(old, why, now)
+    if isinstance(change, Refusal):
+        return change, UNCHANGED
+    new = _write(connection, old, change, now)
+    return new, (new,)
+
+
 def cancel(
     connection: Connection, submission_id: int, now: datetime
 ) -> Written[JobRecord | Refusal]:

@@ -180,6 +180,9 @@ class SqlStore:
             return ()  # looked at every second: without a loss it must not cost a commit
         return self._change(lambda c: jobs.release_lost(c, now))
 
+    def give_up(self, job_id: int, why: str, now: datetime) -> JobRecord | Refusal:
+        return self._change(lambda c: jobs.give_up(c, job_id, why, now))
+
     def cancel(self, submission_id: int, now: datetime) -> JobRecord | Refusal:
         return self._change(lambda c: jobs.cancel(c, submission_id, now))
 

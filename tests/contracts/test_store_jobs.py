@@ -284,6 +284,24 @@ def test_a_cancelled_job_is_final_and_tells_its_runner_to_stop(store: SqlStore, 
     assert store.finished("topk", "cpu", Mode.TEST) == ()
 
 
+def test_a_job_given_up_is_the_judges_fault_and_held(store: SqlStore, desk: Any) -> None:
+    record = desk.submit()
+    desk.claim(record.job_id)
+    assert code_of(store.give_up(record.job_id, "no more", desk.now)) == "job_leased"
+    desk.beat(record.job_id, 1)
+    desk.finish(record.job_id, 1, Verdict.JUDGE_ERROR)
+    ended = store.give_up(record.job_id, "Version 1 is not open any more.", desk.now)
+    assert isinstance(ended, JobRecord)
+    assert (ended.state, ended.held, ended.charged) == (JobState.DONE, True, False)
+    kept = desk.record(record.submission.id).outcome
+    assert (kept.verdict, kept.message) == (
+        Verdict.JUDGE_ERROR,
+        "Version 1 is not open any more.",
+    )
+    assert code_of(store.give_up(record.job_id, "again", desk.now)) == "job_final"
+    assert code_of(store.give_up(10**6, "unknown", desk.now)) == "job_unknown"
+
+
 def test_the_outcome_of_an_attempt_that_was_tried_again_is_not_the_jobs(
     store: SqlStore, desk: Any
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -197,3 +198,17 @@ def test_a_large_body_is_not_read_from_somebody_without_a_runners_token(judge):
         headers={"Content-Type": "application/json"},
     )
     assert (answer.status_code, answer.json()["code"]) == (403, "role_forbidden")
+
+
+def test_a_job_whose_problem_version_is_closed_ends_instead_of_waiting_for_good(own_judge):
+    with own_judge() as judge:
+        taken = judge.newcomer().submit()
+        problems = judge.app.parts.opened.problems
+        problems["topk"] = replace(problems["topk"], version=2)
+        digests = {p.id: p.digest for p in problems.values()}
+        body = {"runner": "r1", "problem_digests": digests, "isolation": "full"}
+        answer = judge.runner.http.post(f"/runner/jobs/{taken['job_id']}/claim", json=body)
+        assert (answer.status_code, answer.json()["code"]) == (409, "problem_closed")
+        ended = attempt_of(judge, taken["submission_id"])
+        assert (ended["state"], ended["verdict"], ended["held"]) == ("done", "judge error", True)
+        assert "hand in again" in ended["outcome"]["message"]
