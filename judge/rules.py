@@ -180,8 +180,8 @@ def fault_of_invites(count: int, team: str | None, team_size: int) -> Refusal | 
     if team is None or count <= team_size:
         return None
     detail = (
-        f"A team has at most {team_size} members (contest.toml: team_size), so {count} codes for "
-        f"{team} are too many. Without a team every code makes a team of one."
+        f"A team holds {team_size} here (contest.toml: team_size), so {count} codes for {team} are "
+        "too many. Without a team every code makes a team of one."
     )
     return Refusal("team_too_small", detail, 409)
 

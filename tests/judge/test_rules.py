@@ -264,4 +264,4 @@ def test_codes_for_one_team_never_exceed_its_places() -> None:
     refusal = fault_of_invites(3, "Rockets", 2)
     assert refusal is not None
     assert (refusal.code, refusal.status) == ("team_too_small", 409)
-    assert "at most 2 members" in refusal.detail
+    assert "A team holds 2 here" in refusal.detail

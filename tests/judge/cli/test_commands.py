@@ -258,7 +258,7 @@ def test_a_judge_that_is_away_is_status_3(tmp_path: Path) -> None:
 
 
 def test_organizers_run_the_day(ada: Shell, organizer: Shell) -> None:
-    codes = organizer.fine("admin", "invites", "3", "--team", "Kernel Club").split()
+    codes = organizer.fine("admin", "invites", "3").split()
     assert len(set(codes)) == 3
     organizer.fine("admin", "announce", "Lunch [b]now[/b]")
     assert "Lunch [b]now[/b]" in ada.fine("problems")
