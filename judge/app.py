@@ -6,7 +6,6 @@ import fcntl
 import logging
 import os
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,7 +46,6 @@ RUNNER_ALIVE_S = 900.0
 
 
 # As many submissions can share one commit.
-INTAKE_THREADS = 32
 
 
 class StartError(Exception):
@@ -76,7 +74,6 @@ def create_app(settings: ServerSettings, clock: Clock = utc_now) -> Application:
     changes = Changes(settings.max_streams)
     pace = Pace(RUNNER_ALIVE_S)
     notices = NoticeBoard(store)
-    intake_threads = ThreadPoolExecutor(INTAKE_THREADS, thread_name_prefix="intake")
     key = load_or_create_key(settings.secrets_dir / "receipt-ed25519.pem")
     parts = Parts(
         store=store,
@@ -90,7 +87,6 @@ def create_app(settings: ServerSettings, clock: Clock = utc_now) -> Application:
         clock=clock,
         lease_s=settings.lease_s,
         heartbeat_s=settings.heartbeat_s,
-        intake_threads=intake_threads,
         backups_dir=settings.state_dir / "backups",
         depths=lambda: queue.depths(opened.contest.devices),
         trouble=lambda: dispatcher.trouble,
@@ -109,7 +105,6 @@ def create_app(settings: ServerSettings, clock: Clock = utc_now) -> Application:
             yield
         finally:
             changes.close()
-            intake_threads.shutdown()
             dispatcher.stop()
             queue.close()
             if valkey is not None:

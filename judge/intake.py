@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -32,28 +33,27 @@ class HandedIn:
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """The door that every submission comes in by. May be used from any thread."""
+    """The door that every submission comes in by: `start`, then `confirm` what the store says.
+
+    A refused submission leaves no trace. May be used from any thread.
+    """
 
     opened: OpenContest
     notices: NoticeBoard
     store: Store
     key: ReceiptKey
 
-    def receive(
-        self, handed: HandedIn, identity: Identity
-    ) -> tuple[JobRecord, ReceiptBody] | Refusal:
-        """Check, store and confirm a submission. A refused one leaves no trace.
-
-        The receipt is signed after the store has committed and before any work starts.
-        """
+    def start(self, handed: HandedIn, identity: Identity) -> Future[JobRecord | Refusal] | Refusal:
+        """Check a submission and have it stored; `confirm` what comes of it."""
         new = check(handed, identity, self.opened, self.notices.now)
         if isinstance(new, Refusal):
             return new
         quota = self.opened.contest.quotas.get(new.mode)
-        record = self.store.add_submission(new, (quota.count, quota.per_s) if quota else None)
-        if isinstance(record, Refusal):
-            return record
-        return record, sign(self.key, record)
+        return self.store.add_submission(new, (quota.count, quota.per_s) if quota else None)
+
+    def confirm(self, stored: JobRecord | Refusal) -> tuple[JobRecord, ReceiptBody] | Refusal:
+        """The submission that is on disk with its signed receipt, made before any work starts."""
+        return stored if isinstance(stored, Refusal) else (stored, sign(self.key, stored))
 
 
 def check(

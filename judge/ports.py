@@ -8,6 +8,7 @@ All methods may be called from any thread. Times come in as arguments: no implem
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -185,8 +186,11 @@ class Store(Protocol):
     # --- submissions and jobs
     def add_submission(
         self, new: NewSubmission, quota: tuple[int, int] | None
-    ) -> JobRecord | Refusal:
+    ) -> Future[JobRecord | Refusal]:
         """Store files, submission, job (queued) and its event in one durable transaction.
+
+        The future is done once that is on disk, so that thousands may wait without a thread each. It may
+        be cancelled until the writing begins.
 
         quota: (count, per_s) for this team and mode, or None. Jobs that are charged, or pending and not
         cancelled, count if received within `per_s` before `new.received_at`. Checked atomically.

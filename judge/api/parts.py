@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from judge.views import Views
 class Parts:
     """The parts of one server.
 
-    intake_threads: where submissions wait for the disk, so that nobody's long read holds them up.
     lease_s: how long a claim or heartbeat keeps a job. heartbeat_s: how often a runner should beat.
     depths: rings that wait, by queue; raises QueueError. trouble: what hinders judging, or None.
     """
@@ -37,6 +35,5 @@ class Parts:
     lease_s: float
     heartbeat_s: float
     backups_dir: Path
-    intake_threads: Executor
     depths: Callable[[], Mapping[str, int]]
     trouble: Callable[[], str | None]

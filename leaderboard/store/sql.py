@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -119,12 +120,19 @@ class SqlStore:
 
     def add_submission(
         self, new: NewSubmission, quota: tuple[int, int] | None
-    ) -> JobRecord | Refusal:
+    ) -> Future[JobRecord | Refusal]:
         names = self._names(new.user_id, new.team_id)
-        record = self._writer.run(lambda c: submissions.add(c, new, names, quota))
+        future = self._writer.start(lambda c: submissions.add(c, new, names, quota))
+        future.add_done_callback(self._tell_of_submission)
+        return future
+
+    def _tell_of_submission(self, future: Future[JobRecord | Refusal]) -> None:
+        """Tell of a submission that is on disk, on the thread that wrote it."""
+        if future.cancelled() or future.exception() is not None:
+            return
+        record = future.result()
         if isinstance(record, JobRecord):
             self._tell((record,))
-        return record
 
     def record(self, submission_id: int) -> JobRecord | None:
         return self._read(lambda c: submissions.record(c, submission_id))

@@ -46,12 +46,16 @@ class Writer:
         Raises StoreError where the database failed (nothing of the operation is kept), and
         whatever the operation itself raised.
         """
+        return self.start(operation).result()
+
+    def start(self, operation: Callable[[Connection], T]) -> Future[T]:
+        """Have an operation run; the future is done once it is on disk, or has failed as in `run`."""
         future: Future[T] = Future()
         with self._closing:
             if self._closed:
                 raise StoreError("The store is closed.")
             self._queue.put((operation, future))
-        return future.result()
+        return future
 
     def close(self) -> None:
         """Finish what waits, then end the thread."""
@@ -81,6 +85,8 @@ class Writer:
         return batch, False
 
     def _commit(self, batch: list[Waiting]) -> None:
+        # From here on nobody can take an operation back, so that every answer finds its future open.
+        batch = [waiting for waiting in batch if waiting[1].set_running_or_notify_cancel()]
         answers: list[tuple[Future[Any], Any, Exception | None]] = []
         try:
             with self._engine.begin() as connection:

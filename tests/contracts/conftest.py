@@ -61,7 +61,7 @@ class Desk:
         return replace(plain, **changes)
 
     def submit(self, who: Identity | None = None, **changes: Any) -> JobRecord:
-        record = self.store.add_submission(self.new(who or self.person(), **changes), None)
+        record = self.store.add_submission(self.new(who or self.person(), **changes), None).result()
         assert isinstance(record, JobRecord)
         return record
 

@@ -126,7 +126,7 @@ def test_two_stores_on_one_database_take_turns_and_lose_nothing(
     who = desk.person()
 
     def hand_in(n: int) -> object:
-        return (store if n % 2 else other).add_submission(desk.new(who), (10, 3600))
+        return (store if n % 2 else other).add_submission(desk.new(who), (10, 3600)).result()
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(hand_in, range(40)))

@@ -101,7 +101,7 @@ def test_an_absurd_number_finds_nothing(store: SqlStore, desk: Any, absurd: int)
 def test_nobody_can_hand_in_for_a_team_that_is_not_theirs(store: SqlStore, desk: Any) -> None:
     ada, bob = desk.person(), desk.person()
     with pytest.raises(StoreError):
-        store.add_submission(desk.new(ada, team_id=bob.team_id), None)
+        store.add_submission(desk.new(ada, team_id=bob.team_id), None).result()
     assert store.history(None, None, None, 10) == ()
 
 
@@ -141,7 +141,7 @@ def test_unfinished_are_queued_and_running_jobs_of_the_device(store: SqlStore, d
 
 
 def attempt(store: SqlStore, new: Any, count: int = 2) -> str | JobRecord:
-    answer = store.add_submission(new, (count, HOUR))
+    answer = store.add_submission(new, (count, HOUR)).result()
     return answer.code if isinstance(answer, Refusal) else answer
 
 
@@ -167,7 +167,7 @@ def test_the_refusal_names_the_first_second_at_which_the_next_one_is_taken(
     desk.later(60)
     attempt(store, desk.new(who))
     desk.later(60)
-    refusal = store.add_submission(desk.new(who), (2, HOUR))
+    refusal = store.add_submission(desk.new(who), (2, HOUR)).result()
     assert isinstance(refusal, Refusal)
     assert (refusal.code, refusal.status) == ("quota_exceeded", 429)
     named = datetime.fromisoformat(refusal.detail.partition("frees at ")[2].replace(" UTC.", "Z"))

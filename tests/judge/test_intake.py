@@ -26,8 +26,9 @@ from judge.model import (
     Stage,
 )
 from judge.notices import NoticeBoard
-from judge.ports import Identity, OpenContest
+from judge.ports import Identity, JobRecord, OpenContest
 from judge.receipts import load_or_create_key, verify
+from judge.wire import ReceiptBody
 from leaderboard.store import SqlStore
 
 OPENS = datetime(2026, 3, 1, tzinfo=UTC)
@@ -80,17 +81,25 @@ def ada(store: SqlStore) -> Identity:
     return identity
 
 
+def receive(
+    intake: Intake, handed: HandedIn, identity: Identity
+) -> tuple[JobRecord, ReceiptBody] | Refusal:
+    """Both halves of taking a submission, waiting for the disk in between."""
+    storing = intake.start(handed, identity)
+    return storing if isinstance(storing, Refusal) else intake.confirm(storing.result())
+
+
 def refused(intake: Intake, identity: Identity, **changes: Any) -> Refusal:
     """The refusal of a submission that is good but for the changes; nothing may be stored."""
     before = len(intake.store.history(None, None, None, 100))
-    refusal = intake.receive(replace(HANDED, **changes), identity)
+    refusal = receive(intake, replace(HANDED, **changes), identity)
     assert isinstance(refusal, Refusal)
     assert len(intake.store.history(None, None, None, 100)) == before
     return refusal
 
 
 def test_taken_submission_is_stored_queued_and_receipted(intake: Intake, ada: Identity) -> None:
-    taken = intake.receive(HANDED, ada)
+    taken = receive(intake, HANDED, ada)
     assert not isinstance(taken, Refusal)
     record, receipt = taken
     assert intake.store.record(record.submission.id) == record
@@ -117,7 +126,7 @@ def test_paused_intake_refuses_with_the_organizers_reason(intake: Intake, ada: I
     assert (refusal.code, refusal.status) == ("intake_paused", 503)
     assert "power cut" in refusal.detail
     intake.notices.set_intake(True, "", NOW, ORGANIZER)
-    assert not isinstance(intake.receive(HANDED, ada), Refusal)
+    assert not isinstance(receive(intake, HANDED, ada), Refusal)
 
 
 def test_time_of_receipt_decides_between_opening_and_close(intake: Intake, ada: Identity) -> None:
@@ -127,8 +136,8 @@ def test_time_of_receipt_decides_between_opening_and_close(intake: Intake, ada: 
     late = refused(intake, ada, received_at=CLOSES)
     assert (late.code, late.status) == ("contest_over", 403)
     last = replace(HANDED, received_at=CLOSES - timedelta(microseconds=1))
-    assert not isinstance(intake.receive(replace(HANDED, received_at=OPENS), ada), Refusal)
-    assert not isinstance(intake.receive(last, ada), Refusal)
+    assert not isinstance(receive(intake, replace(HANDED, received_at=OPENS), ada), Refusal)
+    assert not isinstance(receive(intake, last, ada), Refusal)
 
 
 @pytest.mark.parametrize("name", ["topkk", "hidden", ""])
@@ -168,11 +177,11 @@ def test_bad_files_are_refused_in_the_archives_words(intake: Intake, ada: Identi
 
 def test_quota_of_the_mode_holds_and_other_modes_are_free(intake: Intake, ada: Identity) -> None:
     for _ in range(2):
-        assert not isinstance(intake.receive(HANDED, ada), Refusal)
+        assert not isinstance(receive(intake, HANDED, ada), Refusal)
     refusal = refused(intake, ada)
     assert (refusal.code, refusal.status) == ("quota_exceeded", 429)
     for _ in range(4):
-        assert not isinstance(intake.receive(replace(HANDED, mode="benchmark"), ada), Refusal)
+        assert not isinstance(receive(intake, replace(HANDED, mode="benchmark"), ada), Refusal)
 
 
 def test_general_reasons_come_before_those_of_the_files(intake: Intake, ada: Identity) -> None:

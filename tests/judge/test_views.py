@@ -79,7 +79,7 @@ class Desk:
             files=(SourceFile("k.py", b"kernel"),),
             received_at=self.now,
         )
-        record = self.store.add_submission(new, None)
+        record = self.store.add_submission(new, None).result()
         assert isinstance(record, JobRecord)
         return record
 

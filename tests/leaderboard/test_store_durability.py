@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
+from concurrent.futures import wait
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from judge.model import Mode, SourceFile
 from judge.ports import Identity, JobRecord, NewSubmission, StoreError
 from leaderboard.store import SqlStore
 from leaderboard.store.engines import open_engines
+
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 HAND_IN_FOR_EVER = """
 import sys
@@ -30,7 +33,7 @@ who = store.register("ada", None, b"t" * 32, now)
 def hand_in(n):
     files = (SourceFile("a.py", b"%d" % n),)
     new = NewSubmission(who.user_id, who.team_id, "topk", 1, "cpu", Mode.TEST, "a.py", "ab" * 32, files, now)
-    record = store.add_submission(new, None)
+    record = store.add_submission(new, None).result()
     sys.stdout.write(f"{record.submission.id} {n}\\n")
     sys.stdout.flush()
 
@@ -115,7 +118,7 @@ def test_a_full_disk_refuses_what_it_cannot_keep_and_loses_nothing_it_took(tmp_p
         new = NewSubmission(
             who.user_id, who.team_id, "topk", 1, "cpu", Mode.TEST, "a.py", "ab" * 32, files, now
         )
-        record = store.add_submission(new, None)
+        record = store.add_submission(new, None).result()
         assert isinstance(record, JobRecord)
         return record
 
@@ -127,4 +130,23 @@ def test_a_full_disk_refuses_what_it_cannot_keep_and_loses_nothing_it_took(tmp_p
     taken.append(hand_in(b"y" * 500_000))
     assert store.history(None, None, None, 99) == tuple(reversed(taken))
     assert len(store.events(["submission.received"], 0, 99)) == 4
+    store.close()
+
+
+def test_a_submission_whose_sender_is_gone_ends_no_writer(tmp_path: Path) -> None:
+    store = SqlStore.open(f"sqlite:///{tmp_path}/judge.sqlite3")
+    who = store.register("ada", None, b"t" * 32, NOW)
+    assert isinstance(who, Identity)
+    assert who.user_id is not None
+    assert who.team_id is not None
+    files = (SourceFile("a.py", b"pass"),)
+    new = NewSubmission(
+        who.user_id, who.team_id, "topk", 1, "cpu", Mode.TEST, "a.py", "ab" * 32, files, NOW
+    )
+    futures = [store.add_submission(new, None) for _ in range(200)]
+    given_up = {n for n, future in enumerate(futures) if future.cancel()}
+    done, _ = wait(futures, timeout=30)
+    assert len(done) == 200
+    assert len(store.history(None, None, None, 1000)) == 200 - len(given_up)
+    assert isinstance(store.add_submission(new, None).result(30), JobRecord)
     store.close()

@@ -32,7 +32,7 @@ Ask = Callable[[SqlStore, Identity, JobRecord], object]
 
 QUESTIONS: dict[str, Ask] = {
     "identify": lambda s, who, r: s.identify(os.urandom(32)),
-    "add": lambda s, who, r: s.add_submission(new(who), (5, 3600)),
+    "add": lambda s, who, r: s.add_submission(new(who), (5, 3600)).result(),
     "record": lambda s, who, r: s.record(r.submission.id),
     "record of job": lambda s, who, r: s.record_of_job(r.job_id),
     "files": lambda s, who, r: s.files(r.submission.id),
@@ -62,7 +62,7 @@ def test_no_question_walks_a_whole_table(tmp_path: Path, question: str) -> None:
     store = SqlStore(engines)
     who = store.register("ada", None, os.urandom(32), NOW)
     assert isinstance(who, Identity)
-    record = store.add_submission(new(who), None)
+    record = store.add_submission(new(who), None).result()
     assert isinstance(record, JobRecord)
 
     asked: list[str] = []
