@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -148,13 +149,15 @@ class EvaluatorLink:
         return popen.returncode
 
     def _stop_job(self) -> None:
-        pipe = self._living().pipe
-        pipe.send({"stop": True}, STOP_S)
-        deadline = time.monotonic() + STOP_S
-        while time.monotonic() < deadline:
-            message = pipe.receive(POLL_S)
-            if message is not None and "outcome" in message:
-                return
+        # A process that ends meanwhile has stopped as well: nobody's attempt is lost by it.
+        with contextlib.suppress(ConversationEndedError):
+            pipe = self._living().pipe
+            pipe.send({"stop": True}, STOP_S)
+            deadline = time.monotonic() + STOP_S
+            while time.monotonic() < deadline:
+                message = pipe.receive(POLL_S)
+                if message is not None and "outcome" in message:
+                    return
         self.kill()
 
     def _living(self) -> _Process:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,9 +29,9 @@ def link(tmp_path: Path) -> Iterator[EvaluatorLink]:
     started.kill()
 
 
-def evaluate(link: EvaluatorLink, digest: str) -> Outcome:
+def honest_job(digest: str) -> Job:
     name = "honest.py"
-    job = Job(
+    return Job(
         id=1,
         submission_id=1,
         problem_id=PROBLEM.id,
@@ -43,7 +44,10 @@ def evaluate(link: EvaluatorLink, digest: str) -> Outcome:
         files=(SourceFile(name, (FAULTS / "submissions" / name).read_bytes()),),
         cases=cases_of_mode(PROBLEM, (), Mode.TEST),
     )
-    outcome = link.evaluate(job, 120, lambda *_: None, lambda: False)
+
+
+def evaluate(link: EvaluatorLink, digest: str) -> Outcome:
+    outcome = link.evaluate(honest_job(digest), 120, lambda *_: None, lambda: False)
     assert outcome is not None
     return outcome
 
@@ -55,3 +59,16 @@ def test_an_evaluator_that_told_a_judge_error_gets_no_other_job(link: EvaluatorL
     assert link.pid is None
     honest = evaluate(link, PROBLEM.digest)
     assert honest.verdict is Verdict.ACCEPTED, honest
+
+
+def test_a_stopped_job_costs_no_attempt_even_if_its_evaluator_ends_meanwhile(
+    link: EvaluatorLink,
+) -> None:
+    def stop() -> bool:
+        assert link.pid is not None
+        os.kill(link.pid, signal.SIGKILL)
+        return True
+
+    link.ready()
+    assert link.evaluate(honest_job(PROBLEM.digest), 120, lambda *_: None, stop) is None
+    assert link.pid is None
