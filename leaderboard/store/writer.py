@@ -21,8 +21,8 @@ from leaderboard.store.prepared import Prepared
 
 MAX_BATCH = 256
 
-# A commit costs more than what it holds: the first operation waits this long for company, which takes
-# about a sixth more submissions a second with 16 clients and is lost in any request's time.
+# A commit costs more than what it holds: the first operation waits this long for company, a time that
+# is lost in any request's.
 GATHER_S = 0.001
 
 _BEGIN = Prepared(text("SAVEPOINT operation"))
