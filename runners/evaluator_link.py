@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from judge.model import Job, Outcome, Progress, Verdict
@@ -31,11 +31,13 @@ KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRAR
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """What the evaluator says of itself at its start. isolation: `full` or `reduced`."""
+    """What the evaluator says of itself at its start.
+
+    isolation: `full` or `reduced`. reasons: what is missing and its remedy, a sentence each.
+    """
 
     isolation: str
-    reasons: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
+    reasons: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -85,9 +87,7 @@ class EvaluatorLink:
             if message is None:
                 raise ConversationEndedError(f"the evaluator was not ready after {READY_S:g} s")
             told = message["ready"]
-            process.ready = Ready(
-                told["isolation"], tuple(told["reasons"]), dict(told["environment"])
-            )
+            process.ready = Ready(told["isolation"], tuple(told["reasons"]))
         return process.ready
 
     def evaluate(

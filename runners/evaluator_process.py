@@ -58,13 +58,7 @@ class Evaluator:
     def ready(self) -> Message:
         """What the worker is told once boxes can be had."""
         isolation = self._sandbox.isolation()
-        return {
-            "ready": {
-                "isolation": isolation.level,
-                "reasons": list(isolation.reasons),
-                "environment": dict(self.boxes.describe()),
-            }
-        }
+        return {"ready": {"isolation": isolation.level, "reasons": list(isolation.reasons)}}
 
     def judge(self, job: Job, watch: Watch) -> Outcome:
         """Build where needed and evaluate. Raises StoppedError, SandboxError, ProblemError."""

@@ -66,7 +66,10 @@ class Worker:
         Raises ConversationEndedError where it cannot; its own words are on stderr.
         """
         self._evaluator.start()
-        self._isolation = self._evaluator.ready().isolation
+        ready = self._evaluator.ready()
+        self._isolation = ready.isolation
+        for reason in ready.reasons:
+            log.warning("isolation reduced reason=%r", reason)
 
     def close(self) -> None:
         self._evaluator.kill()
