@@ -88,7 +88,7 @@ class Dispatcher:
             for job_id in self._store.release_lost(self._clock()):
                 log.info("job released job=J%s reason=lease_ran_out", job_id)
         if ring:
-            ready = ready_jobs(self._store.unfinished())
+            ready = ready_jobs(self._store.front())
             self._queue.ring({job.job_id: (job.device, job.mode) for job in ready})
 
     def _survive(self, work: Callable[[], None]) -> None:

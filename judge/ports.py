@@ -211,6 +211,12 @@ class Store(Protocol):
     def unfinished(self, device: str | None = None) -> tuple[JobRecord, ...]:
         """Queued and running jobs, by id."""
 
+    def front(self) -> tuple[JobRecord, ...]:
+        """Of each team what runs and, for each device and mode, the oldest queued job: by id.
+
+        `rules.ready_jobs` finds the same in them as among all the unfinished ones.
+        """
+
     def claim(
         self, job_id: int, runner: str, now: datetime, lease_until: datetime
     ) -> JobRecord | Refusal:

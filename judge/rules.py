@@ -54,19 +54,19 @@ def service_order(job: JobFacts) -> tuple[int, int]:
 
 
 def ready_jobs(records: Iterable[Facts]) -> tuple[Facts, ...]:
-    """The jobs to ring for, in order of service: one per team at most.
+    """The jobs to ring for, in order of service: one per team and device at most.
 
-    A team with a running job has none. records: the unfinished jobs of every device (final ones are
-    passed over), in any order.
+    A team with a running job has none; of a team that waits on two devices the first to be claimed
+    runs, so that a device without a runner holds up no other. records: the unfinished jobs of every
+    device (final ones are passed over), in any order.
     """
     jobs = list(records)
     busy = {job.submission.team_id for job in jobs if job.state is JobState.RUNNING}
-    ready: list[Facts] = []
+    ready: dict[tuple[int, str], Facts] = {}
     for job in sorted(jobs, key=service_order):
         if job.state is JobState.QUEUED and job.submission.team_id not in busy:
-            busy.add(job.submission.team_id)
-            ready.append(job)
-    return tuple(ready)
+            ready.setdefault((job.submission.team_id, job.device), job)
+    return tuple(ready.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,9 @@ class SqlStore:
     def unfinished(self, device: str | None = None) -> tuple[JobRecord, ...]:
         return self._read(lambda c: submissions.unfinished(c, device))
 
+    def front(self) -> tuple[JobRecord, ...]:
+        return self._read(submissions.front)
+
     def claim(
         self, job_id: int, runner: str, now: datetime, lease_until: datetime
     ) -> JobRecord | Refusal:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, insert, select, text
+from sqlalchemy import Connection, Select, bindparam, func, insert, select, text
 
 from judge.model import JobState, Mode, Refusal, SourceFile, Submission
 from judge.ports import JobRecord, NewSubmission, StoreError
@@ -70,6 +70,11 @@ _NAMES: Select[Any] = (
 _BY_ID: Select[Any] = records_with_log.where(submissions.c.id == bindparam("sought"))
 _BY_JOB: Select[Any] = records_with_log.where(jobs.c.id == bindparam("sought"))
 _FILES: Select[Any] = select(submissions.c.files).where(submissions.c.id == bindparam("sought"))
+_FRONT = (
+    select(func.min(jobs.c.id))
+    .where(is_unfinished)
+    .group_by(jobs.c.team_id, jobs.c.device, jobs.c.state, jobs.c.mode)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +182,11 @@ def unfinished(connection: Connection, device: str | None) -> tuple[JobRecord, .
     # Sorted here: asked for this order, SQLite would walk all jobs rather than the partial index.
     rows = sorted(connection.execute(query), key=lambda row: row.job_id)
     return tuple(record_of(row) for row in rows)
+
+
+def front(connection: Connection) -> tuple[JobRecord, ...]:
+    query = records.where(jobs.c.id.in_(_FRONT)).order_by(jobs.c.id)
+    return tuple(record_of(row) for row in connection.execute(query))
 
 
 def finished(

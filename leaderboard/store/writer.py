@@ -13,21 +13,16 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from judge.ports import StoreError
-from leaderboard.store.prepared import Prepared
 
 MAX_BATCH = 256
 
 # A commit costs more than what it holds: the first operation waits this long for company, a time that
 # is lost in any request's.
 GATHER_S = 0.001
-
-_BEGIN = Prepared(text("SAVEPOINT operation"))
-_UNDO = Prepared(text("ROLLBACK TO SAVEPOINT operation"))
-_END = Prepared(text("RELEASE SAVEPOINT operation"))
 
 T = TypeVar("T")
 Operation = Callable[[Connection], Any]
@@ -93,35 +88,40 @@ class Writer:
     def _commit(self, batch: list[Waiting]) -> None:
         # From here on nobody can take an operation back, so that every answer finds its future open.
         batch = [waiting for waiting in batch if waiting[1].set_running_or_notify_cancel()]
-        answers: list[tuple[Future[Any], Any, Exception | None]] = []
+        self._write(batch)
+
+    def _write(self, batch: list[Waiting]) -> None:
         try:
             with self._engine.begin() as connection:
-                for operation, future in batch:
-                    answers.append((future, *_attempt(connection, operation)))
-        except Exception as error:  # whatever it was, those who wait must hear of it
+                results = _run(connection, batch)
+        except _OperationError as failed:
+            # Nothing was kept. One that fails is rare, so the others may cost a commit each.
+            if len(batch) == 1:
+                batch[0][1].set_exception(_ours(failed.cause))
+            else:
+                for waiting in batch:
+                    self._write([waiting])
+        except Exception as error:  # the commit's: what was kept is uncertain, so nothing is redone
             for _, future in batch:
                 future.set_exception(_ours(error))
-            return
-        for future, result, failure in answers:
-            if failure is None:
+        else:
+            for (_, future), result in zip(batch, results, strict=True):
                 future.set_result(result)
-            else:
-                future.set_exception(failure)
 
 
-def _attempt(connection: Connection, operation: Operation) -> tuple[Any, Exception | None]:
-    """Run one operation under a savepoint, so that a failing one leaves the others whole."""
-    _BEGIN.run(connection, {})
+class _OperationError(Exception):
+    """An operation raised, before anything was committed."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+def _run(connection: Connection, batch: list[Waiting]) -> list[Any]:
     try:
-        result, failure = operation(connection), None
+        return [operation(connection) for operation, _ in batch]
     except Exception as error:  # handed to the caller who waits, in whose thread it belongs
-        try:
-            _UNDO.run(connection, {})
-        except StoreError:  # the database gave up the whole transaction, as on a full disk
-            raise error from None
-        result, failure = None, _ours(error)
-    _END.run(connection, {})
-    return result, failure
+        raise _OperationError(error) from error
 
 
 def _ours(error: Exception) -> Exception:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from itertools import product
 from typing import Any
 
 import pytest
 
 from judge.model import Case, JobState, Limits, Mode, Problem, Refusal, SourceFile, Stage, Verdict
 from judge.ports import JobRecord, StoreError
+from judge.rules import ready_jobs
 from leaderboard.store import SqlStore
 
 HOUR = 3600
@@ -135,6 +137,22 @@ def test_unfinished_are_queued_and_running_jobs_of_the_device(store: SqlStore, d
         elsewhere.job_id,
     ]
     assert [r.job_id for r in store.unfinished("cpu")] == [queued.job_id, running.job_id]
+
+
+def test_the_front_names_the_same_ready_jobs_as_all_the_unfinished_ones(
+    store: SqlStore, desk: Any
+) -> None:
+    ada, bob = desk.person(), desk.person()
+    modes = [Mode.BENCHMARK, Mode.TEST, Mode.BENCHMARK, Mode.TEST]
+    for who, device in product((ada, bob), ("cpu", "cuda")):
+        for mode in modes:
+            desk.submit(who, device=device, mode=mode)
+    front = store.front()
+    assert len(front) == 2 * 2 * 2
+    assert ready_jobs(front) == ready_jobs(store.unfinished())
+    desk.claim(front[0].job_id)
+    assert ready_jobs(store.front()) == ready_jobs(store.unfinished())
+    assert {record.submission.team_id for record in ready_jobs(store.front())} == {bob.team_id}
 
 
 # --- quotas

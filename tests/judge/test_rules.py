@@ -72,17 +72,28 @@ def test_team_with_a_running_job_waits() -> None:
     assert ids(ready_jobs(jobs)) == [3]
 
 
+def test_a_device_without_a_runner_holds_up_no_job_of_the_team_elsewhere() -> None:
+    jobs = [job(1, 1, device="gpu"), job(2, 1, device="gpu"), job(3, 1), job(4, 1)]
+    assert ids(ready_jobs(jobs)) == [1, 3]
+
+
 JOBS = st.lists(
-    st.tuples(st.integers(1, 4), st.sampled_from(Mode), st.sampled_from(JobState)), max_size=12
+    st.tuples(
+        st.integers(1, 4),
+        st.sampled_from(Mode),
+        st.sampled_from(JobState),
+        st.sampled_from(["cpu", "gpu"]),
+    ),
+    max_size=12,
 ).map(lambda rows: [job(i, *row) for i, row in enumerate(rows, start=1)])
 
 
 @given(JOBS, st.randoms(use_true_random=False))
-def test_ready_jobs_are_one_per_team_and_equal_for_any_order_of_records(
+def test_ready_jobs_are_one_per_team_and_device_and_equal_for_any_order_of_records(
     jobs: list[Job], shuffler: object
 ) -> None:
     ready = ready_jobs(jobs)
-    teams = [job.submission.team_id for job in ready]
+    teams = [(job.submission.team_id, job.device) for job in ready]
     shuffled = list(jobs)
     shuffler.shuffle(shuffled)  # type: ignore[attr-defined]
     assert len(teams) == len(set(teams))

@@ -42,6 +42,7 @@ QUESTIONS: dict[str, Ask] = {
     "history page": lambda s, who, r: s.history(None, None, 99, 50),
     "unfinished": lambda s, who, r: s.unfinished(),
     "unfinished of a device": lambda s, who, r: s.unfinished("cpu"),
+    "front": lambda s, who, r: s.front(),
     "claim": lambda s, who, r: s.claim(r.job_id, "r1", NOW, NOW),
     "heartbeat": lambda s, who, r: s.heartbeat(r.job_id, 0, Progress("test"), True, NOW, NOW),
     "finish": lambda s, who, r: s.finish(
