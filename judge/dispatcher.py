@@ -15,9 +15,9 @@ log = logging.getLogger(__name__)
 
 SWEEP_S = 1.0
 
-# After a round that took the processor for long it rests this many times as long, so that thousands
-# of waiting jobs leave the processor to the requests. Leases are looked at each second all the same.
-LONG_ROUND_S = 0.01
+# After a round it rests this many times as long as the round took, so that a rush of submissions, or
+# thousands of teams that wait, leave the processor to the requests. Leases are looked at each second
+# all the same.
 REST_PER_WORK = 30
 LONGEST_REST_S = 3.0
 
@@ -72,7 +72,7 @@ class Dispatcher:
             ended = time.monotonic()
             if sweep:
                 next_sweep = began + SWEEP_S
-            if ring and worked_s > LONG_ROUND_S:
+            if ring:
                 next_ring = ended + min(REST_PER_WORK * worked_s, LONGEST_REST_S)
             if next_ring > ended:
                 self._stopping.wait(max(0.0, min(next_ring, next_sweep) - ended))

@@ -6,7 +6,6 @@ thread that commits them together waits once (about three times the throughput).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
@@ -19,10 +18,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from judge.ports import StoreError
 
 MAX_BATCH = 256
-
-# A commit costs more than what it holds: the first operation waits this long for company, a time that
-# is lost in any request's.
-GATHER_S = 0.001
 
 T = TypeVar("T")
 Operation = Callable[[Connection], Any]
@@ -73,7 +68,6 @@ class Writer:
                 return
 
     def _drain(self, first: Waiting) -> tuple[list[Waiting], bool]:
-        time.sleep(GATHER_S)
         batch = [first]
         while len(batch) < MAX_BATCH:
             try:
