@@ -8,13 +8,13 @@ from __future__ import annotations
 import ast
 import math
 import random
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from judge.archive import digest_of_files
 from judge.declaration import SECRET_PREFIX, read_problem
-from judge.model import Case, Contest, Problem, SecretCases, SourceFile, Stage, Value
+from judge.model import Baseline, Case, Contest, Problem, SecretCases, SourceFile, Stage, Value
 from judge.ports import OpenContest
 from judge.statement import faults_of_statement
 from judge.tables import DeclarationError, Table, read_table
@@ -70,7 +70,7 @@ def load_problem(folder: Path) -> ProblemFolder:
     """
     texts = _texts(folder)
     top = read_table(texts[DECLARATION], str(folder / DECLARATION))
-    problem = read_problem(top, folder.resolve().name, digest_of_folder(folder))
+    problem = _with_digests(top, read_problem(top, folder.resolve().name), folder)
     if not top.faults:
         _check_secret(top, problem)
     top.faults += faults_of_statement(texts[STATEMENT], str(folder / STATEMENT), problem.cases)
@@ -79,13 +79,33 @@ def load_problem(folder: Path) -> ProblemFolder:
     return ProblemFolder(problem, folder, PUBLIC)
 
 
-def digest_of_folder(folder: Path) -> str:
-    """SHA-256 (hex) over what the judge uses: the four needed files and every other Python file.
+def _with_digests(top: Table, problem: Problem, folder: Path) -> Problem:
+    """The problem with the digests of its folder and of its baselines."""
+    baseline = _with_digest(top, "baseline", problem.baseline, folder)
+    best = _with_digest(top, "best", problem.best, folder)
+    judged_by = [kernel.file for kernel in (baseline, best) if kernel is not None and kernel.digest]
+    digest = digest_of_folder(folder, judged_by)
+    return replace(problem, digest=digest, baseline=baseline, best=best)
+
+
+def _with_digest(top: Table, key: str, kernel: Baseline | None, folder: Path) -> Baseline | None:
+    if kernel is None or top.faults:
+        return kernel
+    path = folder / kernel.file
+    if not path.is_file():
+        top.note(f"[{key}]: there is no file {kernel.file}", "add it, or name another")
+        return kernel
+    alone = SourceFile(path.name, path.read_bytes())
+    return replace(kernel, digest=digest_of_files([alone]))
+
+
+def digest_of_folder(folder: Path, baselines: Sequence[str] = ()) -> str:
+    """SHA-256 (hex) over what the judge uses: the four needed files, every other Python file, baselines.
 
     What lies in `submissions` or `__pycache__`, or below a name that starts with a dot, is left
-    out. Hashed as a submission's files are, each by its path with /.
+    out unless it is among the baselines. Hashed as a submission's files are, each by its path with /.
     """
-    names = set(NEEDED)
+    names = {*NEEDED, *baselines}
     for path in folder.rglob("*.py"):
         steps = path.relative_to(folder).parts
         outside = {"submissions", "__pycache__"}.intersection(steps)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 
-from judge.model import Case, Limits, Problem, SecretCases, Stage, Tolerance, Value
+from judge.model import Baseline, Case, Limits, Problem, SecretCases, Stage, Tolerance, Value
 from judge.paths import fault_of_name
 from judge.tables import Table
 
@@ -18,10 +18,10 @@ LEAST_S_PER_CALL = 0.001
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
-def read_problem(top: Table, folder_name: str, digest: str) -> Problem:
-    """The declared problem, with stand-ins wherever a fault was noted in `top`.
+def read_problem(top: Table, folder_name: str) -> Problem:
+    """The declared problem, with stand-ins wherever a fault was noted in `top`, and without digests.
 
-    folder_name: what its id must be. digest: of the folder's files.
+    folder_name: what its id must be.
     """
     name = top.text("id", folder_name)
     if name and (name != folder_name or not _NAME.fullmatch(name)):
@@ -42,7 +42,7 @@ def read_problem(top: Table, folder_name: str, digest: str) -> Problem:
         id=name,
         title=title,
         version=version,
-        digest=digest,
+        digest="",
         cases=_cases(top),
         secret_cases=tuple(_secret(table) for table in top.tables("secret")),
         tolerances=_tolerances(top.table("tolerances")),
@@ -50,6 +50,8 @@ def read_problem(top: Table, folder_name: str, digest: str) -> Problem:
         devices=devices,
         languages=languages,
         output_in_data=top.flag("output_in_data", default=False),
+        baseline=_baseline(top, "baseline", (".py",)),
+        best=_baseline(top, "best", LANGUAGES),
     )
     top.refuse_unknown()
     _check_types(top, problem)
@@ -134,6 +136,19 @@ def _limits(table: Table) -> Limits:
             f"write job_s = {math.ceil(stages_s)} or more, or lower a stage",
         )
     return limits
+
+
+def _baseline(top: Table, key: str, endings: Sequence[str]) -> Baseline | None:
+    """A shipped kernel that is named in the declaration. endings: those its file may have."""
+    if not top.has(key):
+        return None
+    table = top.table(key)
+    name, file = table.text("name", "plain torch"), table.text("file", "submissions/baseline.py")
+    if file and (fault_of_name(file) or not file.endswith(tuple(endings))):
+        what = f"must be a path in the problem's folder that ends in {' or '.join(endings)}"
+        table.fault("file", what, "name another file")
+    table.refuse_unknown()
+    return Baseline(name, file, "")
 
 
 def _check_types(top: Table, problem: Problem) -> None:

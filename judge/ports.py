@@ -24,6 +24,7 @@ from judge.model import (
     Progress,
     Refusal,
     Role,
+    Ruling,
     SourceFile,
     Submission,
 )
@@ -88,7 +89,9 @@ class NewSubmission:
 class JobRecord:
     """A submission with the state of its job: one row of history, status and queue views.
 
-    version: grows by at least one with every change of this record.
+    version: grows by at least one with every change of this record. held, hold: an organizer must look
+    at it before it may rank, and why. confirms: the attempt that the one under way, or yet to come,
+    confirms; None where no ranked run of this job has ended yet, or none needs it.
     """
 
     submission: Submission
@@ -109,6 +112,8 @@ class JobRecord:
     last_heard_at: datetime | None
     finished_at: datetime | None
     outcome: Outcome | None
+    hold: str = ""
+    confirms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,9 +243,17 @@ class Store(Protocol):
         """Renew the lease of the current attempt; `loaded` charges the quota, once."""
 
     def finish(
-        self, job_id: int, attempt: int, outcome: Outcome, now: datetime
+        self,
+        job_id: int,
+        attempt: int,
+        outcome: Outcome,
+        now: datetime,
+        ruling: Ruling = Ruling(),  # noqa: B008  (immutable)
     ) -> JobRecord | Refusal:
         """Take the outcome of the current attempt.
+
+        Where the ruling asks for a confirmation the job is queued once more, at no further charge, and
+        the next outcome ends it whatever its ruling says of confirming.
 
         A judge error gives the quota back; any other verdict charges it, if it is not yet. A judge error
         below the attempt limit puts the job back in the queue instead of ending it.
@@ -261,6 +274,17 @@ class Store(Protocol):
 
     def cancel(self, submission_id: int, now: datetime) -> JobRecord | Refusal:
         """Cancel a queued or running job. Refuses: job_final."""
+
+    def moderate(
+        self, submission_id: int, hold: str, by: int, now: datetime
+    ) -> JobRecord | Refusal:
+        """Hold a judged submission back from its board, or let it go where `hold` is empty.
+
+        by: the organizer's token id. Refuses: submission_unknown, job_unfinished.
+        """
+
+    def runs(self, submission_id: int) -> tuple[Outcome, ...]:
+        """The outcomes of every attempt that handed one in, in their order, logs included."""
 
     # --- history
     def append(

@@ -130,8 +130,8 @@ def cases_of_mode(problem: Problem, secret: Sequence[Case], mode: Mode) -> tuple
     """The cases a job runs, in the order they are reported: correctness first, then times.
 
     secret: the problem version's stored secret cases. A test runs the public test cases; a
-    benchmark adds the secret test cases and the public timing cases; a ranked job adds the secret
-    timing cases.
+    benchmark adds the secret test cases and the public timing cases; a ranked job has the secret
+    timing cases instead of those, since they alone are scored.
     """
     public = problem.cases
     wanted: dict[Mode, tuple[tuple[Sequence[Case], Stage], ...]] = {
@@ -140,7 +140,6 @@ def cases_of_mode(problem: Problem, secret: Sequence[Case], mode: Mode) -> tuple
         Mode.RANKED: (
             (public, Stage.TEST),
             (secret, Stage.TEST),
-            (public, Stage.TIMING),
             (secret, Stage.TIMING),
         ),
     }
@@ -201,8 +200,8 @@ def disclose(outcome: Outcome, role: Role | None, is_owner: bool, contest_over: 
     Organizers see all, and so does everybody once the contest is over (who may open the submission
     is `may_see`'s question). The owner sees all of the public cases; of a secret case the stage and
     the verdict word, without name, shape, message, errors, differences or times, and in an order
-    that tells nothing; and no message where secret cases alone decided the verdict. Anybody else is
-    told the verdict.
+    that tells nothing; no raw times of a ranked run, which are all of secret cases; and no message
+    where secret cases alone decided the verdict. Anybody else is told the verdict.
     """
     if contest_over or role is Role.ORGANIZER:
         return outcome
@@ -218,6 +217,7 @@ def disclose(outcome: Outcome, role: Role | None, is_owner: bool, contest_over: 
         message=_message_without_secrets(outcome, public, secret),
         results=(*public, *hidden),
         measurements=tuple(m for m in outcome.measurements if not m.secret),
+        comparison=None,
     )
 
 

@@ -5,16 +5,22 @@ integers in nanoseconds (`_ns`) unless the name says seconds (`_s`), sizes are i
 """
 
 from judge.model.board import Entry
+from judge.model.comparison import Block, CaseTimes, Claim, Comparison, Pair, Ruling
 from judge.model.contest import Contest, Quota
 from judge.model.outcome import CaseResult, Difference, Measurement, Outcome, Report
-from judge.model.problem import Case, Limits, Problem, SecretCases, Tolerance, Value
+from judge.model.problem import Baseline, Case, Limits, Problem, SecretCases, Tolerance, Value
 from judge.model.refusal import Refusal
 from judge.model.submission import Job, Progress, SourceFile, Submission
 from judge.model.words import JobState, Mode, Role, Stage, Verdict
 
 __all__ = [
+    "Baseline",
+    "Block",
     "Case",
     "CaseResult",
+    "CaseTimes",
+    "Claim",
+    "Comparison",
     "Contest",
     "Difference",
     "Entry",
@@ -24,12 +30,14 @@ __all__ = [
     "Measurement",
     "Mode",
     "Outcome",
+    "Pair",
     "Problem",
     "Progress",
     "Quota",
     "Refusal",
     "Report",
     "Role",
+    "Ruling",
     "SecretCases",
     "SourceFile",
     "Stage",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from judge.model.comparison import Comparison
 from judge.model.problem import Value
 from judge.model.words import Stage, Verdict
 
@@ -89,3 +90,4 @@ class Outcome:
     log: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     isolation: str = "full"
+    comparison: Comparison | None = None

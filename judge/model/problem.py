@@ -53,16 +53,33 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a submission may use. Seconds are wall clock; each stage nests in `job_s`."""
+    """What a submission may use. Seconds are wall clock; each stage nests in `job_s`.
+
+    ranked_s: the ceiling of a ranked run, all box pairs and the judge's own work included.
+    """
 
     build_s: float = 120.0
     load_s: float = 30.0
     call_s: float = 10.0
     job_s: float = 300.0
+    ranked_s: float = 300.0
     memory_bytes: int = 4 << 30
     output_bytes: int = 1 << 20
     tmp_bytes: int = 256 << 20
     processes: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A shipped kernel that speedups are told against.
+
+    file: path in the problem's folder, of one Python or native file. digest: that of a submission of
+    this file alone (`judge.archive.digest_of_files`).
+    """
+
+    name: str
+    file: str
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +89,8 @@ class Problem:
     digest: SHA-256 (hex) over every file of the folder that the judge uses.
     languages: file endings a submission's main file may have, such as `.py` and `.cpp`.
     output_in_data: whether the judge's output tensors are the last elements of a kernel's `data`.
+    baseline: what ranked runs are measured against, in plain Python; None where nothing is ranked.
+    best: the fastest kernel that ships with the problem, for a second view of the same ranked runs.
     """
 
     id: str
@@ -85,3 +104,5 @@ class Problem:
     devices: tuple[str, ...]
     languages: tuple[str, ...]
     output_in_data: bool = False
+    baseline: Baseline | None = None
+    best: Baseline | None = None

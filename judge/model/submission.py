@@ -22,7 +22,8 @@ class Submission:
     """Who handed in what, for which problem, and when the server received it.
 
     digest: SHA-256 (hex) of the files (see `judge.archive.digest_of_files`).
-    main: name of the file that is loaded or compiled.
+    main: name of the file that is loaded or compiled. sameness: digest (hex) of the source without
+    comments and layout, by which ranked runs of one kernel are pooled; empty for other modes.
     """
 
     id: int
@@ -33,6 +34,7 @@ class Submission:
     main: str
     digest: str
     received_at: datetime
+    sameness: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from judge.wire.contest import (
 )
 from judge.wire.outcome import (
     CaseResultBody,
+    ComparisonBody,
     DifferenceBody,
     MeasurementBody,
     OutcomeBody,
@@ -70,6 +71,7 @@ __all__ = [
     "CaseBody",
     "CaseResultBody",
     "ClaimBody",
+    "ComparisonBody",
     "ContestBody",
     "DifferenceBody",
     "EntryBody",

@@ -7,7 +7,18 @@ from typing import Annotated
 
 from pydantic import Field, PlainSerializer, StringConstraints
 
-from judge.model import CaseResult, Difference, Measurement, Outcome, Stage, Verdict
+from judge.model import (
+    Block,
+    CaseResult,
+    CaseTimes,
+    Comparison,
+    Difference,
+    Measurement,
+    Outcome,
+    Pair,
+    Stage,
+    Verdict,
+)
 from judge.wire.base import MAX_LOG_CHARS, Body, ShortText, StrictValue, Text
 
 
@@ -107,6 +118,75 @@ class MeasurementBody(Body):
         )
 
 
+class CaseTimesBody(Body):
+    case: str
+    chain: int
+    baseline_ns: Samples
+    candidate_ns: Samples
+    null_ns: Samples
+
+
+class PairBody(Body):
+    block: Block
+    series: int
+    cases: Annotated[list[CaseTimesBody], Field(max_length=1_000)]
+
+
+class ComparisonBody(Body):
+    """Every box pair of a ranked run, with its raw times."""
+
+    baseline: str
+    pairs: Annotated[list[PairBody], Field(max_length=1_000)]
+    floors_ns: dict[str, float]
+
+    @classmethod
+    def of(cls, comparison: Comparison) -> ComparisonBody:
+        return cls(
+            baseline=comparison.baseline,
+            pairs=[
+                PairBody(
+                    block=pair.block,
+                    series=pair.series,
+                    cases=[
+                        CaseTimesBody(
+                            case=times.case,
+                            chain=times.chain,
+                            baseline_ns=list(times.baseline_ns),
+                            candidate_ns=list(times.candidate_ns),
+                            null_ns=list(times.null_ns),
+                        )
+                        for times in pair.cases
+                    ],
+                )
+                for pair in comparison.pairs
+            ],
+            floors_ns=dict(comparison.floors_ns),
+        )
+
+    def to_model(self) -> Comparison:
+        return Comparison(
+            baseline=self.baseline,
+            pairs=tuple(
+                Pair(
+                    block=pair.block,
+                    series=pair.series,
+                    cases=tuple(
+                        CaseTimes(
+                            case=times.case,
+                            chain=times.chain,
+                            baseline_ns=tuple(times.baseline_ns),
+                            candidate_ns=tuple(times.candidate_ns),
+                            null_ns=tuple(times.null_ns),
+                        )
+                        for times in pair.cases
+                    ),
+                )
+                for pair in self.pairs
+            ),
+            floors_ns=self.floors_ns,
+        )
+
+
 class OutcomeBody(Body):
     """A runner's word on one attempt; also the stored form, and what the author is shown (redacted)."""
 
@@ -119,6 +199,7 @@ class OutcomeBody(Body):
     log: Annotated[str, StringConstraints(max_length=MAX_LOG_CHARS)] = ""
     environment: dict[str, ShortText] = Field(default_factory=dict)
     isolation: str = "full"
+    comparison: ComparisonBody | None = None
 
     @classmethod
     def of(cls, outcome: Outcome) -> OutcomeBody:
@@ -132,6 +213,7 @@ class OutcomeBody(Body):
             log=outcome.log,
             environment=dict(outcome.environment),
             isolation=outcome.isolation,
+            comparison=ComparisonBody.of(outcome.comparison) if outcome.comparison else None,
         )
 
     def to_model(self) -> Outcome:
@@ -145,4 +227,5 @@ class OutcomeBody(Body):
             log=self.log,
             environment=self.environment,
             isolation=self.isolation,
+            comparison=self.comparison.to_model() if self.comparison else None,
         )

@@ -163,7 +163,7 @@ PROBLEM = Problem("topk", "Top", 1, "", PUBLIC, (), {}, Limits(), ("cpu",), (".p
     [
         (Mode.TEST, ["p-test"]),
         (Mode.BENCHMARK, ["p-test", "s-test", "p-time"]),
-        (Mode.RANKED, ["p-test", "s-test", "p-time", "s-time"]),
+        (Mode.RANKED, ["p-test", "s-test", "s-time"]),
     ],
 )
 def test_each_mode_runs_its_cases_correctness_first(mode: Mode, names: list[str]) -> None:
