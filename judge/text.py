@@ -20,6 +20,17 @@ def microseconds(ns: float | None) -> str:
     return f"{us:,.{digits}f} us"
 
 
+def speedup(ratio: float | None, unit: str = "x") -> str:
+    """A ratio with four significant digits, such as `15.62x`; `-` for None.
+
+    Four, since a ranked interval is some tenths of a per cent wide.
+    """
+    if ratio is None:
+        return "-"
+    digits = 4 if ratio < 1 else 3 if ratio < 10 else 2 if ratio < 100 else 1
+    return f"{ratio:,.{digits}f}{unit}"
+
+
 def error_size(value: float | None) -> str:
     """An error with two digits, such as `3.1e-07`; `-` for None."""
     return "-" if value is None else f"{value:.1e}"

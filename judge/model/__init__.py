@@ -4,7 +4,7 @@ Nothing here reads a clock, a file or a random number. Times are aware UTC datet
 integers in nanoseconds (`_ns`) unless the name says seconds (`_s`), sizes are integers in bytes.
 """
 
-from judge.model.board import Entry
+from judge.model.board import Entry, RankedEntry
 from judge.model.comparison import Block, CaseTimes, Claim, Comparison, Pair, Ruling
 from judge.model.contest import Contest, Quota
 from judge.model.outcome import CaseResult, Difference, Measurement, Outcome, Report
@@ -34,6 +34,7 @@ __all__ = [
     "Problem",
     "Progress",
     "Quota",
+    "RankedEntry",
     "Refusal",
     "Report",
     "Role",

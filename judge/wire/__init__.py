@@ -18,6 +18,8 @@ from judge.wire.boards import (
     BoardBody,
     BoardRefBody,
     EntryBody,
+    RankedBoardBody,
+    RankedEntryBody,
 )
 from judge.wire.contest import (
     AnnouncementBody,
@@ -42,6 +44,13 @@ from judge.wire.people import (
     TokenInfoBody,
     WhoamiBody,
 )
+from judge.wire.ranked import (
+    ArmsBody,
+    PairValueBody,
+    RankedBody,
+    RunBody,
+    SpeedupBody,
+)
 from judge.wire.runner import (
     AckBody,
     ClaimBody,
@@ -64,6 +73,7 @@ __all__ = [
     "MAX_LOG_CHARS",
     "AckBody",
     "AnnouncementBody",
+    "ArmsBody",
     "BackupBody",
     "BoardBody",
     "BoardRefBody",
@@ -87,13 +97,19 @@ __all__ = [
     "NewAnnouncementBody",
     "NewTokenBody",
     "OutcomeBody",
+    "PairValueBody",
     "ProblemBody",
     "ProgressBody",
     "QuotaBody",
+    "RankedBoardBody",
+    "RankedBody",
+    "RankedEntryBody",
     "ReceiptBody",
     "ReceiptKeyBody",
     "RegisterBody",
+    "RunBody",
     "SourceFileBody",
+    "SpeedupBody",
     "SubmissionBody",
     "SubmissionListBody",
     "TokenBody",

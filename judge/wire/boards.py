@@ -6,6 +6,7 @@ from datetime import datetime
 
 from judge.model import Mode
 from judge.wire.base import Body
+from judge.wire.ranked import SpeedupBody
 
 
 class EntryBody(Body):
@@ -33,8 +34,44 @@ class BoardBody(Body):
     entries: list[EntryBody]
 
 
+class RankedEntryBody(Body):
+    """A line of a ranked board: see `judge.model.RankedEntry`."""
+
+    rank: int | None
+    band: int | None
+    team_id: int
+    team: str
+    submission_ids: list[int]
+    received_at: datetime
+    claim: SpeedupBody | None
+    against_best: SpeedupBody | None
+    note: str
+
+
+class RankedBoardBody(Body):
+    """A ranked board, best first, then those without a rank.
+
+    heading names baseline, workload, axis, device and confidence, which every claim holds too.
+    baseline, best: names of the kernels that the claims are against; None where there is none.
+    """
+
+    problem: str
+    problem_version: int
+    device: str
+    mode: Mode
+    heading: str
+    baseline: str | None
+    best: str | None
+    as_of: datetime
+    frozen: bool
+    entries: list[RankedEntryBody]
+
+
 class BoardRefBody(Body):
+    """A board that there is. ranked: teams with a rank. entries: lines of the practice table."""
+
     problem: str
     title: str
     device: str
+    ranked: int
     entries: int

@@ -10,6 +10,7 @@ from pydantic import Field
 from judge.model import JobState, Mode, Verdict
 from judge.wire.base import Body, Word
 from judge.wire.outcome import OutcomeBody
+from judge.wire.ranked import RankedBody
 
 
 class ReceiptBody(Body):
@@ -51,7 +52,9 @@ class SubmissionBody(Body):
     place: 1 means next in the queue of its device; None once it runs. eta_s: rough seconds until a
     verdict. version: grows with every change; give it to the wait and event routes.
     geomean_ns: geometric mean of the net medians over all timing cases, secret ones included.
-    medians_ns: net median per visible timing case.
+    medians_ns: net median per visible timing case. hold: why an organizer must look at it, or empty.
+    confirming: a ranked run has ended and another must confirm it before anything of it is told.
+    ranked: what a ranked job came to, once it has ended.
     """
 
     id: int
@@ -80,6 +83,9 @@ class SubmissionBody(Body):
     outcome: OutcomeBody | None
     geomean_ns: float | None
     medians_ns: dict[str, float]
+    hold: str = ""
+    confirming: bool = False
+    ranked: RankedBody | None = None
 
 
 MAX_LISTED = 100
