@@ -1,11 +1,11 @@
-"""Standings as a pure fold of finished jobs."""
+"""Who may rank, and the practice table as a pure fold of finished jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from judge.model import (
     Entry,
@@ -41,6 +41,10 @@ class FinishedJob(Protocol):
     def outcome(self) -> Outcome | None: ...
 
 
+Job = TypeVar("Job", bound=FinishedJob)
+Numbers = TypeVar("Numbers")
+
+
 @dataclass(frozen=True, slots=True)
 class Unranked:
     """Why a job has no rank. shown: whether the board still has a line for it."""
@@ -49,11 +53,14 @@ class Unranked:
     shown: bool = False
 
 
-def eligible(job: FinishedJob, problem: Problem) -> Score | Unranked:
-    """Whether a job may rank: its score, or why not. The one place that decides it.
+def eligible(
+    job: FinishedJob, problem: Problem, numbers_of: Callable[[Outcome], Numbers | None]
+) -> Numbers | Unranked:
+    """Whether a job may rank: its numbers, or why not. The one place that decides it.
 
-    Only a done, accepted job of the problem's standing version that is not held and has a valid
-    time for each public timing case may rank.
+    Only a done, accepted job of the problem's standing version that is not held and has valid
+    numbers may rank. numbers_of: what the board's mode makes of an accepted outcome, None where a
+    time of it is no time.
     """
     if job.state is not JobState.DONE or job.outcome is None:
         return Unranked("not judged yet")
@@ -61,12 +68,33 @@ def eligible(job: FinishedJob, problem: Problem) -> Score | Unranked:
         return Unranked(str(job.outcome.verdict))
     if (job.submission.problem_id, job.submission.problem_version) != (problem.id, problem.version):
         return Unranked("judged on another version of the problem")
-    found = score(job.outcome.measurements, timing_cases(problem))
+    found = numbers_of(job.outcome)
     if found is None:
         return Unranked("a timing case has no valid time", shown=True)
     if job.held:
         return Unranked("held for review by an organizer", shown=True)
+    if job.mode is Mode.RANKED and job.outcome.isolation != "full":
+        return Unranked(f"{job.outcome.isolation} isolation", shown=True)
     return found
+
+
+def jobs_of_board(
+    finished: Iterable[Job], problem: Problem, device: str, mode: Mode, until: datetime | None
+) -> list[Job]:
+    """The jobs that a board is folded from, by submission id, which is the order of receipt.
+
+    until: only those finished by then, so the board of a past moment is the fold of its past.
+    """
+    return sorted(
+        (
+            job
+            for job in finished
+            if (job.submission.problem_id, job.device, job.mode) == (problem.id, device, mode)
+            and job.finished_at is not None
+            and (until is None or job.finished_at <= until)
+        ),
+        key=lambda job: job.submission.id,
+    )
 
 
 def timing_cases(problem: Problem) -> tuple[str, ...]:
@@ -86,30 +114,21 @@ def standings(
     """The board of a problem on a device: ranked lines by score, then the unranked by submission.
 
     finished: jobs in any order; those of another problem, device or mode are passed over.
-    until: only jobs finished by then count, so the board of a past moment is the fold of its past.
+    until: only jobs finished by then count.
 
     A team's entry is its latest submission that may rank, by id, which is the order of receipt. Not
     its best: the smallest of many noisy tries is a sample of the noise's lower tail, so retrying
     the same file would climb the board. A team without one is shown unranked, with the reason, if
     its latest accepted submission is held or badly timed. Equal scores rank in the order of
-    receipt. Only benchmark jobs have a board: tests are not timed.
+    receipt. Only benchmark jobs have such a board: tests are not timed, and ranked runs have their own.
     """
     if mode is not Mode.BENCHMARK:
         return ()
-    jobs = sorted(
-        (
-            job
-            for job in finished
-            if (job.submission.problem_id, job.device, job.mode) == (problem.id, device, mode)
-            and job.finished_at is not None
-            and (until is None or job.finished_at <= until)
-        ),
-        key=lambda job: job.submission.id,
-    )
+    cases = timing_cases(problem)
     ranked: dict[int, Entry] = {}
     unranked: dict[int, Entry] = {}
-    for job in jobs:
-        match eligible(job, problem):
+    for job in jobs_of_board(finished, problem, device, mode, until):
+        match eligible(job, problem, lambda outcome: score(outcome.measurements, cases)):
             case Score() as found:
                 ranked[job.submission.team_id] = _entry(
                     job,
