@@ -11,7 +11,7 @@ from judge.model.outcome import CaseResult, Difference, Measurement, Outcome, Re
 from judge.model.problem import Baseline, Case, Limits, Problem, SecretCases, Tolerance, Value
 from judge.model.refusal import Refusal
 from judge.model.submission import Job, Progress, SourceFile, Submission
-from judge.model.words import JobState, Mode, Role, Stage, Verdict
+from judge.model.words import JobState, Mode, Role, RunnerState, Stage, Verdict
 
 __all__ = [
     "Baseline",
@@ -39,6 +39,7 @@ __all__ = [
     "Report",
     "Role",
     "Ruling",
+    "RunnerState",
     "SecretCases",
     "SourceFile",
     "Stage",

@@ -28,6 +28,13 @@ class Role(StrEnum):
     RUNNER = "runner"
 
 
+class RunnerState(StrEnum):
+    """Whether a runner is given jobs."""
+
+    ACTIVE = "active"
+    QUARANTINED = "quarantined"
+
+
 class Verdict(StrEnum):
     """The one word a job, or one of its cases, ends with."""
 
