@@ -71,7 +71,10 @@ class TokenRecord:
 
 @dataclass(frozen=True, slots=True)
 class NewSubmission:
-    """A checked submission on its way into the store, with its one job."""
+    """A checked submission on its way into the store, with its one job.
+
+    sameness: as in `Submission`.
+    """
 
     user_id: int
     team_id: int
@@ -83,6 +86,7 @@ class NewSubmission:
     digest: str
     files: tuple[SourceFile, ...]
     received_at: datetime
+    sameness: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +259,10 @@ class Store(Protocol):
         Where the ruling asks for a confirmation the job is queued once more, at no further charge, and
         the next outcome ends it whatever its ruling says of confirming.
 
-        A judge error gives the quota back; any other verdict charges it, if it is not yet. A judge error
-        below the attempt limit puts the job back in the queue instead of ending it.
+        A judge error gives the quota back, and so does unstable timing of a comparison that was void
+        before the candidate started; any other verdict charges it, if it is not yet. A judge error
+        below the attempt limit puts the job back in the queue instead of ending it. Attempts count
+        anew from a confirmation on.
         Refuses: job_unknown, stale_attempt, job_final. A refused outcome is kept as an event.
         """
 
@@ -280,7 +286,8 @@ class Store(Protocol):
     ) -> JobRecord | Refusal:
         """Hold a judged submission back from its board, or let it go where `hold` is empty.
 
-        by: the organizer's token id. Refuses: submission_unknown, job_unfinished.
+        What stands so already is left as it is, without an event. by: the organizer's token id.
+        Refuses: submission_unknown, job_unfinished.
         """
 
     def runs(self, submission_id: int) -> tuple[Outcome, ...]:
@@ -309,6 +316,7 @@ class Store(Protocol):
     def on_end(self, callback: Callable[[JobRecord], None]) -> None:
         """Have `callback` called with the record of each job that ends, before `on_change` is.
 
+        And again with each change of such a record: an organizer's hold or release.
         The promises are those of `on_change`.
         """
 

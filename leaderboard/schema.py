@@ -130,6 +130,7 @@ submissions = Table(
     Column("digest", Text, nullable=False),
     Column("files", Text, nullable=False),  # JSON list of [name, blob digest in hex]
     Column("received_us", BigInteger, nullable=False),
+    Column("sameness", Text, nullable=False, server_default=""),
     Index(None, "team_id", "problem_id", "id"),
     Index(None, "team_id", "id"),
     Index(None, "problem_id", "id"),
@@ -158,6 +159,8 @@ jobs = Table(
     Column("stage", Text),
     Column("stage_done", Integer),
     Column("stage_total", Integer),
+    Column("hold", Text, nullable=False, server_default=""),  # why it is held
+    Column("confirms", Integer),  # the attempt that later ones confirm
     UniqueConstraint("submission_id"),
     CheckConstraint("(state = 'running') = (lease_us IS NOT NULL)", name="lease_while_running"),
 )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from judge.model import JobState, Mode, Outcome, Refusal, Verdict
+from judge.model import Block, JobState, Mode, Outcome, Refusal, Ruling, Verdict
 from judge.ports import JobRecord
 from judge.rules import MAX_ATTEMPTS
 from judge.text import moment
@@ -26,13 +26,19 @@ LOST_FOR_GOOD = (
     "fault and costs no quota; an organizer will look at it."
 )
 
+FAILED_FOR_GOOD = f"The judge failed {MAX_ATTEMPTS} times while judging this submission."
+
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """An event in the making: the kind and the facts that the fold needs."""
+    """An event in the making: the kind and the facts that the fold needs.
+
+    by: whose doing it was, as the event's subject names them, where that is no runner.
+    """
 
     kind: str
     body: Mapping[str, Any] = field(default_factory=dict)
+    by: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,8 @@ class Stand:
     charged: bool = False
     runner: str | None = None
     finished_at: datetime | None = None
+    hold: str = ""
+    confirms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,8 @@ def stand_of(record: JobRecord) -> Stand:
         charged=record.charged,
         runner=record.runner,
         finished_at=record.finished_at,
+        hold=record.hold,
+        confirms=record.confirms,
     )
 
 
@@ -85,8 +95,22 @@ def stand_after(stand: Stand, happened: Iterable[Happened], at: datetime) -> Sta
                 )
             case "job.requeued":
                 stand = replace(stand, state=JobState.QUEUED, runner=None)
+            case "job.confirming":
+                stand = replace(
+                    stand, state=JobState.QUEUED, runner=None, confirms=event.body["attempt"]
+                )
             case "job.finished":
-                stand = replace(stand, state=JobState.DONE, held=event.body["held"], finished_at=at)
+                stand = replace(
+                    stand,
+                    state=JobState.DONE,
+                    held=event.body["held"],
+                    hold=event.body.get("hold", ""),  # events of older versions have none
+                    finished_at=at,
+                )
+            case "entry.held":
+                stand = replace(stand, held=True, hold=event.body["reason"])
+            case "entry.released":
+                stand = replace(stand, held=False, hold="")
             case "job.cancelled":
                 stand = replace(stand, state=JobState.CANCELLED, finished_at=at)
             case "quota.charged":
@@ -107,7 +131,7 @@ def claim(
     if record.state is JobState.RUNNING:
         if not _lease_ran_out(record, now):
             return Refusal("job_leased", f"Job {record.job_id} is being judged already.", 409)
-        if record.attempt >= MAX_ATTEMPTS:
+        if _attempts(record) >= MAX_ATTEMPTS:
             ended = _end_lost(record)
             refusal = Refusal(
                 "attempts_used_up",
@@ -141,8 +165,11 @@ def heartbeat(record: JobRecord, attempt: int, loaded: bool) -> Change | None:
     return Change(_charge(record) if loaded else ())
 
 
-def finish(record: JobRecord, outcome: Outcome) -> Change | Refusal:
-    """Take an attempt's outcome, or say why it does not count."""
+def finish(record: JobRecord, outcome: Outcome, ruling: Ruling) -> Change | Refusal:
+    """Take an attempt's outcome, or say why it does not count.
+
+    A run that is held needs no confirmation, and a confirming run gets none of its own.
+    """
     if record.state.is_final:
         return _final(record)
     if record.state is not JobState.RUNNING or record.attempt != outcome.attempt:
@@ -151,19 +178,23 @@ def finish(record: JobRecord, outcome: Outcome) -> Change | Refusal:
             f"Attempt {outcome.attempt} of job {record.job_id} is over; its outcome does not count.",
             409,
         )
-    if not outcome.verdict.is_ours:
-        ended = _finished(record, outcome.verdict, held=False)
-        return Change((*_charge(record), ended), outcome)
-    if record.attempt < MAX_ATTEMPTS:
-        return Change(_requeued(record, "judge error"), outcome)
-    return Change((*_refund(record), _finished(record, outcome.verdict, held=True)), outcome)
+    if outcome.verdict.is_ours:
+        if _attempts(record) < MAX_ATTEMPTS:
+            return Change(_requeued(record, "judge error"), outcome)
+        ended = _finished(record, outcome.verdict, FAILED_FOR_GOOD)
+        return Change((*_refund(record), ended), outcome)
+    if ruling.confirm and not ruling.hold and _may_be_confirmed(record, outcome):
+        body = {"attempt": record.attempt, "runner": record.runner}
+        return Change((*_charge(record), Happened("job.confirming", body)), outcome)
+    paid = _refund(record) if _void_beforehand(outcome) else _charge(record)
+    return Change((*paid, _finished(record, outcome.verdict, ruling.hold)), outcome)
 
 
 def release_lost(record: JobRecord, now: datetime) -> Change | None:
     """Take a job from a runner whose lease ran out; None while the lease lives or no one has it."""
     if record.state is not JobState.RUNNING or not _lease_ran_out(record, now):
         return None
-    if record.attempt < MAX_ATTEMPTS:
+    if _attempts(record) < MAX_ATTEMPTS:
         return Change(_requeued(record, "lease ran out"))
     return _end_lost(record)
 
@@ -174,6 +205,24 @@ def cancel(record: JobRecord) -> Change | Refusal:
     if record.state.is_final:
         return _final(record)
     return Change((Happened("job.cancelled", {"attempt": record.attempt}),))
+
+
+def moderate(record: JobRecord, hold: str, by: int) -> Change | Refusal:
+    """Hold a judged submission back, or release it where `hold` is empty; no change where it stands so.
+
+    by: the organizer's token id.
+    """
+    if record.state is not JobState.DONE:
+        return Refusal(
+            "job_unfinished",
+            f"Submission {record.submission.id} is {record.state}: only a judged one can be held or "
+            "released.",
+            409,
+        )
+    if (record.held, record.hold) == (bool(hold), hold):
+        return Change()
+    kind = "entry.held" if hold else "entry.released"
+    return Change((Happened(kind, {"reason": hold or record.hold}, {"token": by}),))
 
 
 def give_up(record: JobRecord, why: str, now: datetime) -> Change | Refusal:
@@ -187,7 +236,7 @@ def give_up(record: JobRecord, why: str, now: datetime) -> Change | Refusal:
     outcome = Outcome(
         job_id=record.job_id, attempt=attempt, verdict=Verdict.JUDGE_ERROR, message=why
     )
-    ended = {"attempt": attempt, "verdict": str(outcome.verdict), "held": True}
+    ended = {"attempt": attempt, "verdict": str(outcome.verdict), "held": True, "hold": why}
     return Change(
         (*_refund(record), Happened("job.claimed", claimed), Happened("job.finished", ended)),
         outcome,
@@ -223,14 +272,38 @@ def _final(record: JobRecord) -> Refusal:
     return Refusal("job_final", f"Job {record.job_id} is {record.state} already.", 409)
 
 
+def _attempts(record: JobRecord) -> int:
+    """The attempts of this round: a confirmation starts with all of them."""
+    return record.attempt - (record.confirms or 0)
+
+
+def _may_be_confirmed(record: JobRecord, outcome: Outcome) -> bool:
+    ranked = record.mode is Mode.RANKED and outcome.verdict is Verdict.ACCEPTED
+    return ranked and record.confirms is None
+
+
+def _void_beforehand(outcome: Outcome) -> bool:
+    """Whether the machine, and not the candidate, made the timing unstable: it never started."""
+    comparison = outcome.comparison
+    if outcome.verdict is not Verdict.UNSTABLE_TIMING or comparison is None:
+        return False
+    return all(pair.block is not Block.CANDIDATE for pair in comparison.pairs)
+
+
 def _requeued(record: JobRecord, reason: str) -> tuple[Happened, ...]:
-    """Back in the queue through our fault, so at no cost: it counts while it waits all the same."""
+    """Back in the queue through our fault, so at no cost: it counts while it waits all the same.
+
+    What a confirmation follows was a whole run and stays charged, however often that is lost.
+    """
     body = {"attempt": record.attempt, "runner": record.runner, "reason": reason}
-    return (*_refund(record), Happened("job.requeued", body))
+    refund = _refund(record) if record.confirms is None else ()
+    return (*refund, Happened("job.requeued", body))
 
 
-def _finished(record: JobRecord, verdict: Verdict, held: bool) -> Happened:
-    body = {"attempt": record.attempt, "verdict": str(verdict), "held": held}
+def _finished(record: JobRecord, verdict: Verdict, hold: str) -> Happened:
+    """hold: why an organizer must look at it, or empty."""
+    held = {"held": bool(hold), "hold": hold}
+    body = {"attempt": record.attempt, "verdict": str(verdict), **held}
     return Happened("job.finished", body)
 
 
@@ -249,7 +322,7 @@ def _end_lost(record: JobRecord) -> Change:
         verdict=Verdict.JUDGE_ERROR,
         message=LOST_FOR_GOOD,
     )
-    ended = _finished(record, Verdict.JUDGE_ERROR, held=True)
+    ended = _finished(record, Verdict.JUDGE_ERROR, LOST_FOR_GOOD)
     return Change((*_refund(record), ended), outcome)
 
 

@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Select, bindparam, insert, select, update
 
-from judge.model import JobState, Outcome, Progress, Refusal
+from judge.model import JobState, Outcome, Progress, Refusal, Ruling
 from judge.ports import HeartbeatReply, JobRecord
 from judge.wire import OutcomeBody
 from leaderboard import transitions
 from leaderboard.schema import is_running, jobs, outcomes, to_us
 from leaderboard.store.history import note
-from leaderboard.store.rows import job_row, outcome_row
-from leaderboard.store.submissions import record, record_of_job
+from leaderboard.store.rows import job_row, outcome_of, outcome_row
+from leaderboard.store.submissions import bounded, record, record_of_job
 from leaderboard.transitions import Change
 
 T = TypeVar("T")
@@ -44,6 +44,12 @@ _INSERT_OUTCOME = insert(outcomes)
 
 _OTHERS_RUNNING: Select[Any] = select(jobs.c.id).where(
     is_running, jobs.c.team_id == bindparam("team"), jobs.c.id != bindparam("job")
+)
+_RUNS: Select[Any] = (
+    select(outcomes.c.body, outcomes.c.log)
+    .select_from(jobs.join(outcomes, outcomes.c.job_id == jobs.c.id))
+    .where(jobs.c.submission_id == bindparam("sought"))
+    .order_by(outcomes.c.attempt)
 )
 _LOST: Select[Any] = select(jobs.c.id).where(is_running, jobs.c.lease_us <= bindparam("now_us"))
 
@@ -72,13 +78,15 @@ def heartbeat(connection: Connection, job_id: int, sign: SignOfLife) -> Written[
     return HeartbeatReply(stop=False), (new,)
 
 
-def finish(connection: Connection, outcome: Outcome, now: datetime) -> Written[JobRecord | Refusal]:
+def finish(
+    connection: Connection, outcome: Outcome, ruling: Ruling, now: datetime
+) -> Written[JobRecord | Refusal]:
     old = record_of_job(connection, outcome.job_id)
     if old is None:
         refusal = _unknown(outcome.job_id)
         _keep_refused(connection, outcome, refusal, {"job": outcome.job_id}, now)
         return refusal, UNCHANGED
-    change = transitions.finish(old, outcome)
+    change = transitions.finish(old, outcome, ruling)
     if isinstance(change, Refusal):
         _keep_refused(connection, outcome, change, _subject(old), now)
         return change, UNCHANGED
@@ -120,13 +128,33 @@ def cancel(
 ) -> Written[JobRecord | Refusal]:
     old = record(connection, submission_id)
     if old is None:
-        refusal = Refusal("submission_unknown", f"There is no submission {submission_id}.", 404)
-        return refusal, UNCHANGED
+        return _unknown_submission(submission_id), UNCHANGED
     change = transitions.cancel(old)
     if isinstance(change, Refusal):
         return change, UNCHANGED
     new = _write(connection, old, change, now)
     return new, (new,)
+
+
+def moderate(
+    connection: Connection, submission_id: int, hold: str, by: int, now: datetime
+) -> Written[JobRecord | Refusal]:
+    """by: the organizer's token id; the events keep it."""
+    old = record(connection, submission_id)
+    if old is None:
+        return _unknown_submission(submission_id), UNCHANGED
+    change = transitions.moderate(old, hold, by)
+    if isinstance(change, Refusal):
+        return change, UNCHANGED
+    if not change.happened:
+        return old, UNCHANGED
+    new = _write(connection, old, change, now)
+    return new, (new,)
+
+
+def runs(connection: Connection, submission_id: int) -> tuple[Outcome, ...]:
+    rows = connection.execute(_RUNS, {"sought": bounded(submission_id)})
+    return tuple(outcome_of(row.body, bytes(row.log)) for row in rows)
 
 
 def _write(
@@ -155,10 +183,13 @@ def _write(
         lease_until=lease_until if running else None,
         last_heard_at=now if lease_until is not None and running else old.last_heard_at,
         progress=progress if running else None,
-        outcome=change.outcome if stand.state is JobState.DONE else None,
+        # The outcome of a run that is yet to be confirmed is kept, but it is not the job's.
+        outcome=(change.outcome or old.outcome) if stand.state is JobState.DONE else None,
+        hold=stand.hold,
+        confirms=stand.confirms,
     )
     for event in change.happened:
-        note(connection, event.kind, _subject(old), event.body, now)
+        note(connection, event.kind, {**_subject(old), **event.by}, event.body, now)
     if change.outcome is not None:
         connection.execute(_INSERT_OUTCOME, outcome_row(change.outcome, now))
     connection.execute(_UPDATE_JOB, {"job": old.job_id, **job_row(new)})
@@ -186,6 +217,10 @@ def _subject(record: JobRecord) -> dict[str, int]:
         "job": record.job_id,
         "team": record.submission.team_id,
     }
+
+
+def _unknown_submission(submission_id: int) -> Refusal:
+    return Refusal("submission_unknown", f"There is no submission {submission_id}.", 404)
 
 
 def _unknown(job_id: int) -> Refusal:

@@ -61,6 +61,7 @@ _COLUMNS = (
     submissions.c.digest,
     submissions.c.files,
     submissions.c.received_us,
+    submissions.c.sameness,
     teams.c.name.label("team"),
     users.c.name.label("author"),
     jobs.c.id.label("job_id"),
@@ -103,6 +104,7 @@ def record_of(row: Row[Any]) -> JobRecord:
             main=facts["main"],
             digest=facts["digest"],
             received_at=from_us(facts["received_us"]),
+            sameness=facts["sameness"],
         ),
         team=facts["team"],
         author=facts["author"],
@@ -121,6 +123,8 @@ def record_of(row: Row[Any]) -> JobRecord:
         last_heard_at=optional_time(facts["heard_us"]),
         finished_at=optional_time(facts["finished_us"]),
         outcome=None if body is None else outcome_of(body, facts.get("outcome_log", b"")),
+        hold=facts["hold"],
+        confirms=facts["confirms"],
     )
 
 
@@ -140,6 +144,8 @@ def job_row(record: JobRecord) -> dict[str, Any]:
         "stage": progress.stage if progress else None,
         "stage_done": progress.done if progress else None,
         "stage_total": progress.total if progress else None,
+        "hold": record.hold,
+        "confirms": record.confirms,
     }
 
 

@@ -10,7 +10,17 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from judge.model import Case, Mode, Outcome, Problem, Progress, Refusal, Role, SourceFile
+from judge.model import (
+    Case,
+    Mode,
+    Outcome,
+    Problem,
+    Progress,
+    Refusal,
+    Role,
+    Ruling,
+    SourceFile,
+)
 from judge.ports import (
     Event,
     HeartbeatReply,
@@ -172,7 +182,12 @@ class SqlStore:
         return self._change(lambda c: jobs.heartbeat(c, job_id, sign))
 
     def finish(
-        self, job_id: int, attempt: int, outcome: Outcome, now: datetime
+        self,
+        job_id: int,
+        attempt: int,
+        outcome: Outcome,
+        now: datetime,
+        ruling: Ruling = Ruling(),  # noqa: B008  (immutable)
     ) -> JobRecord | Refusal:
         """Raises ValueError where the outcome is of another job or attempt."""
         if (outcome.job_id, outcome.attempt) != (job_id, attempt):
@@ -180,7 +195,7 @@ class SqlStore:
                 f"outcome of job {outcome.job_id} attempt {outcome.attempt} "
                 f"given for job {job_id} attempt {attempt}"
             )
-        return self._change(lambda c: jobs.finish(c, outcome, now))
+        return self._change(lambda c: jobs.finish(c, outcome, ruling, now))
 
     def release_lost(self, now: datetime) -> tuple[int, ...]:
         """Also notes, once a minute, which tokens were used: this is the store's regular call."""
@@ -196,6 +211,14 @@ class SqlStore:
 
     def cancel(self, submission_id: int, now: datetime) -> JobRecord | Refusal:
         return self._change(lambda c: jobs.cancel(c, submission_id, now))
+
+    def moderate(
+        self, submission_id: int, hold: str, by: int, now: datetime
+    ) -> JobRecord | Refusal:
+        return self._change(lambda c: jobs.moderate(c, submission_id, hold, by, now))
+
+    def runs(self, submission_id: int) -> tuple[Outcome, ...]:
+        return self._read(lambda c: jobs.runs(c, submission_id))
 
     # --- history
 

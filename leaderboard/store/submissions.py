@@ -111,6 +111,7 @@ def add(
         "problem_version": new.problem_version,
         "main": new.main,
         "digest": new.digest,
+        "sameness": new.sameness,
         "files": _keep_files(connection, new.files),
     }
     submission_id = _INSERT_SUBMISSION.run(connection, submission)
@@ -149,7 +150,7 @@ def record_of_job(connection: Connection, job_id: int) -> JobRecord | None:
 
 def files(connection: Connection, submission_id: int) -> tuple[SourceFile, ...]:
     """In the order they were handed in; none for an unknown submission."""
-    stored = connection.execute(_FILES, {"sought": _bounded(submission_id)}).scalar()
+    stored = connection.execute(_FILES, {"sought": bounded(submission_id)}).scalar()
     manifest = [] if stored is None else json.loads(stored)
     wanted = {bytes.fromhex(digest) for _, digest in manifest}
     found = select(blobs).where(blobs.c.digest.in_(wanted))
@@ -170,8 +171,8 @@ def history(
     if problem_id is not None:
         query = query.where(submissions.c.problem_id == problem_id)
     if before is not None:
-        query = query.where(submissions.c.id < _bounded(before))
-    query = query.order_by(submissions.c.id.desc()).limit(_bounded(limit))
+        query = query.where(submissions.c.id < bounded(before))
+    query = query.order_by(submissions.c.id.desc()).limit(bounded(limit))
     return tuple(record_of(row) for row in connection.execute(query))
 
 
@@ -232,6 +233,7 @@ def _fresh(new: NewSubmission, submission_id: int, job_id: int, names: Names) ->
             main=new.main,
             digest=new.digest,
             received_at=new.received_at,
+            sameness=new.sameness,
         ),
         team=names.team,
         author=names.author,
@@ -254,10 +256,10 @@ def _fresh(new: NewSubmission, submission_id: int, job_id: int, names: Names) ->
 
 
 def _one(connection: Connection, query: Select[Any], sought: int) -> JobRecord | None:
-    row = connection.execute(query, {"sought": _bounded(sought)}).first()
+    row = connection.execute(query, {"sought": bounded(sought)}).first()
     return None if row is None else record_of(row)
 
 
-def _bounded(number: int) -> int:
+def bounded(number: int) -> int:
     """Ids and limits come from URLs, where a number may be larger than a database can hold."""
     return max(-1, min(number, MAX_ID))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from judge.model import JobState, Mode, Outcome, Refusal, Submission, Verdict
+from judge.model import JobState, Mode, Outcome, Refusal, Ruling, Submission, Verdict
 from judge.ports import JobRecord
 from leaderboard import transitions
 from leaderboard.transitions import Change, Happened, Stand, stand_after
@@ -81,7 +81,7 @@ def test_the_third_loss_ends_the_job_and_refunds_only_what_was_charged() -> None
 
 @pytest.mark.parametrize("attempt", [0, 2])
 def test_only_the_current_attempt_counts(attempt: int) -> None:
-    answer = transitions.finish(RUNNING, outcome(attempt))
+    answer = transitions.finish(RUNNING, outcome(attempt), Ruling())
     assert isinstance(answer, Refusal)
     assert answer.code == "stale_attempt"
     assert transitions.heartbeat(RUNNING, attempt, True) is None
@@ -92,12 +92,12 @@ def test_a_job_is_charged_once() -> None:
     assert kinds(transitions.heartbeat(RUNNING, 1, True)) == ["quota.charged"]
     charged = replace(RUNNING, charged=True)
     assert kinds(transitions.heartbeat(charged, 1, True)) == []
-    assert kinds(transitions.finish(charged, outcome(1))) == ["job.finished"]
+    assert kinds(transitions.finish(charged, outcome(1), Ruling())) == ["job.finished"]
 
 
 @pytest.mark.parametrize("verdict", [v for v in Verdict if not v.is_ours])
 def test_any_verdict_on_the_authors_work_ends_the_job(verdict: Verdict) -> None:
-    assert kinds(transitions.finish(RUNNING, outcome(1, verdict)))[-1] == "job.finished"
+    assert kinds(transitions.finish(RUNNING, outcome(1, verdict), Ruling()))[-1] == "job.finished"
 
 
 def test_the_fold_passes_over_what_says_nothing_of_the_job() -> None:
