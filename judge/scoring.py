@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from judge.model import Measurement
@@ -41,22 +41,31 @@ class Score:
 
 
 def net_time(measurement: Measurement) -> NetTime | None:
-    """Median time of a call, minus that of the null kernel on the same path.
+    """Median time of a call of a timing case, minus that of the null kernel on the same path."""
+    return net_of(measurement.samples_ns, measurement.null_samples_ns, measurement.chain)
 
-    Both medians are divided by the chain's length. A difference below the 99 % half-width of the
+
+def net_of(
+    samples_ns: Sequence[float],
+    null_ns: Sequence[float],
+    chain: int,
+    centre: Callable[[Sequence[float]], float] = median,
+) -> NetTime | None:
+    """The centre of the samples minus that of the null kernel's on the same path, for one call.
+
+    Both centres are divided by the chain's length. A difference below the 99 % half-width of the
     null's median (never less than one step of the clock) counts as that half-width. None where a
     raw time is zero, negative or not finite, or where either arm has no samples: such a measurement
     is an error and never a score.
     """
-    samples, nulls = measurement.samples_ns, measurement.null_samples_ns
-    if not samples or not nulls or measurement.chain < 1:
+    if not samples_ns or not null_ns or chain < 1:
         return None
     # Written so that NaN, which compares false with everything, fails too.
-    if not all(0 < sample < LONGEST_NS for sample in (*samples, *nulls)):
+    if not all(0 < sample < LONGEST_NS for sample in (*samples_ns, *null_ns)):
         return None
-    low, high = median_interval(nulls)
-    least = max((high - low) / 2, CLOCK_STEP_NS) / measurement.chain
-    net = median(samples) / measurement.chain - median(nulls) / measurement.chain
+    low, high = median_interval(null_ns)
+    least = max((high - low) / 2, CLOCK_STEP_NS) / chain
+    net = centre(samples_ns) / chain - centre(null_ns) / chain
     return NetTime(least, below_noise=True) if net < least else NetTime(net)
 
 
