@@ -91,6 +91,12 @@ class Box(Protocol):
 
     def thaw(self) -> None: ...
 
+    def pin(self, cores: Sequence[int]) -> None:
+        """Let it run on these cores alone from now on, whatever its spec said.
+
+        Only before it holds a submission's code: a thread that is just being made could escape it.
+        """
+
     def memory_now_bytes(self) -> int | None:
         """Memory charged to the box's cgroup, or None where no controller exists."""
 

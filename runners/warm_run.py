@@ -29,7 +29,7 @@ def warm_run(
     session = Session(box, boxes.conditions, budget)
     try:
         confine(box, Phase.BUILD)
-        await_ready(box)
+        await_ready(box, spec.cores)
         failed = session.load(Program("python", job.main, job.files))
         if failed is None:
             failed = _call(job, problem, session)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -66,6 +66,25 @@ class Source:
         block = layout.pack(inputs)
         whole = {**inputs, **self.constants}
         return Contents(whole, self.problem.reference(whole), block)
+
+
+def bursts(
+    source: Source, draw: Draw, count: int, layout: Layout
+) -> Iterator[tuple[int, list[list[Contents]]]]:
+    """The contents of a case's calls, as many at a time as fit in private memory.
+
+    Gives the number of a burst's first call, and for each of its calls the links of its chain.
+    """
+    chain = len(layout.outputs)
+    step = calls_per_burst(layout)
+    for first in range(0, count, step):
+        yield (
+            first,
+            [
+                [source.contents(draw, call * chain + link, layout) for link in range(chain)]
+                for call in range(first, min(first + step, count))
+            ],
+        )
 
 
 def draw_constants(problem: LoadedProblem, key: bytes, case: Case, case_index: int) -> Tensors:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -92,13 +93,17 @@ def confine(box: Box, phase: Phase) -> None:
     box.send_memory(json.dumps({"kind": "confine", "filter": filter_}).encode(), ())
 
 
-def await_ready(box: Box) -> None:
-    """Wait until the harness has imported everything. Raises SandboxError if it does not."""
+def await_ready(box: Box, cores: Sequence[int]) -> None:
+    """Wait until the harness has imported everything, and leave it these cores alone.
+
+    Raises SandboxError if it does not get ready.
+    """
     heard = frames.hear(box, time.monotonic() + START_S, lambda: None)
     if heard != frames.Ready():
         end = box.kill()
         printed = end.output.decode(errors="replace").strip()[-2000:]
         raise SandboxError(f"the harness did not get ready ({heard}); it printed: {printed}")
+    box.pin(cores)
 
 
 class BoxPool:
@@ -152,22 +157,42 @@ class BoxPool:
                 boxes.append(box)
                 started.append(box)
         for box in started:
-            await_ready(box)
+            await_ready(box, self.device.box_cores())
 
     def take(self, limits: Limits, cache: Path | None = None) -> Box:
         """A ready box, started now if none is in store.
 
         cache: folder of built extensions; such a box is always started now.
         """
+        return self.take_all(limits, [cache])[0]
+
+    def take_all(self, limits: Limits, caches: Sequence[Path | None]) -> list[Box]:
+        """Ready boxes, one for each cache; those that are not in store are started together."""
+        stored = [self._from_store(limits) if cache is None else None for cache in caches]
+        boxes = []
+        started = []
+        try:
+            for box, cache in zip(stored, caches, strict=True):
+                if box is None:
+                    box = self._start(limits, cache)
+                    started.append(box)
+                boxes.append(box)
+            for box in started:
+                await_ready(box, self.device.box_cores())
+        except SandboxError:
+            for box in {*boxes, *filter(None, stored)}:
+                box.kill()
+            raise
+        return boxes
+
+    def _from_store(self, limits: Limits) -> Box | None:
         boxes = self._boxes.get(_resources(limits), deque())
-        while boxes and cache is None:
+        while boxes:
             box = boxes.popleft()
             if box.alive():
                 return box
             box.kill()
-        box = self._start(limits, cache)
-        await_ready(box)
-        return box
+        return None
 
     def close(self) -> None:
         """Kill every box in store."""
@@ -178,7 +203,9 @@ class BoxPool:
     def _start(self, limits: Limits, cache: Path | None = None) -> Box:
         read_only = {} if cache is None else {cache: CACHE_INSIDE}
         spec = box_spec(Phase.TIMED, self.device, limits, read_only)
-        box = self.sandbox.launch(spec)
+        # Importing is most of a start, and nothing is timed meanwhile: the evaluator's core helps.
+        cores = tuple(sorted({*spec.cores, self.device.evaluator_core()}))
+        box = self.sandbox.launch(replace(spec, cores=cores))
         confine(box, Phase.TIMED)
         return box
 

@@ -102,6 +102,11 @@ class Session:
             return None
         return self._unwelcome(heard)
 
+    def rest(self) -> None:
+        """Stop a loaded box until its first case is laid out, while another one works."""
+        if self.conditions.freezer:
+            self.box.freeze()
+
     def lay_out(self, layout: Layout, constants: Tensors, start: Start) -> Failure | None:
         """Give the box the memory of a case, and have it run `setup` where that is due.
 
@@ -110,6 +115,8 @@ class Session:
         """
         if self._line is not None:
             self._line.dismiss()
+        elif self.conditions.freezer:
+            self.box.thaw()
         fds: tuple[int, ...] = ()
         if self._arena is None or not self._arena.fits(layout):
             self._close_arena()

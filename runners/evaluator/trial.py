@@ -14,7 +14,7 @@ from runners.evaluator.burst import (
     Contents,
     Source,
     burden,
-    calls_per_burst,
+    bursts,
     compare,
     wrong,
 )
@@ -59,19 +59,10 @@ class Trial:
         return self._calls(Draw.TIMED, self.source.case.calls, null)
 
     def _calls(self, draw: Draw, count: int, null: NullArm | None) -> Failure | None:
-        chain = len(self.layout.outputs)
-        step = calls_per_burst(self.layout)
-        for first in range(0, count, step):
+        for first, burst in bursts(self.source, draw, count, self.layout):
             overrun = self.session.budget.overrun()
             if overrun is not None:
                 return overrun
-            burst = [
-                [
-                    self.source.contents(draw, call * chain + link, self.layout)
-                    for link in range(chain)
-                ]
-                for call in range(first, min(first + step, count))
-            ]
             failure = self._burst(burst, first, null)
             if failure is not None:
                 return failure

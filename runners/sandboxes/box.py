@@ -69,6 +69,11 @@ class BubblewrapBox:
         if self._end is None:
             self._group.thaw()
 
+    def pin(self, cores: Sequence[int]) -> None:
+        """Let it run on these cores alone. Only before it holds a submission's code."""
+        if self._end is None:
+            self._group.pin(cores)
+
     def memory_now_bytes(self) -> int | None:
         return None if self._end is not None else self._group.memory_now_bytes()
 

@@ -138,6 +138,16 @@ class Group:
         for directory in self._directories():
             write(directory / "cgroup.procs", str(pid))
 
+    def pin(self, cores: Sequence[int]) -> None:
+        """Have every thread run on these cores alone from now on."""
+        if "cpuset" in self._limits:
+            cpus = ",".join(str(core) for core in cores)
+            write(self._directory_of("cpuset") / "cpuset.cpus", cpus)
+        for pid in self.processes():
+            for thread in Path(f"/proc/{pid}/task").glob("[0-9]*"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.sched_setaffinity(int(thread.name), cores)
+
     def freeze(self, limit_s: float) -> None:
         """Stop all; returns when the kernel says that all are stopped."""
         if self._freeze_fd < 0:
