@@ -199,7 +199,7 @@ def _without_common_folder(files: list[tuple[str, bytes]]) -> list[tuple[str, by
 def _fault_of_ending(name: str, languages: Sequence[str]) -> Refusal | None:
     if name == MANIFEST:
         return None
-    ending = _ending(name)
+    ending = ending_of(name)
     taken = " or ".join(languages)
     if ending in ARCHIVES:
         detail = f"{quoted(name)} is an archive: hand in the files themselves, or one zip of them."
@@ -215,7 +215,8 @@ def _fault_of_ending(name: str, languages: Sequence[str]) -> Refusal | None:
     return None
 
 
-def _ending(name: str) -> str:
+def ending_of(name: str) -> str:
+    """A name's ending with its dot, such as `.py`; empty where it has none."""
     base = name.rsplit("/", 1)[-1]
     dot = base.rfind(".")
     return base[dot:] if dot > 0 else ""
@@ -244,7 +245,7 @@ def _main(files: Sequence[SourceFile]) -> str | Refusal:
     for file in files:
         if file.name == MANIFEST:
             return _main_of_manifest(file, [f.name for f in files])
-    top = [f.name for f in files if "/" not in f.name and _ending(f.name) in MAIN_ENDINGS]
+    top = [f.name for f in files if "/" not in f.name and ending_of(f.name) in MAIN_ENDINGS]
     if len(top) == 1:
         return top[0]
     named_main = [name for name in top if name.startswith("main.")]
@@ -272,7 +273,7 @@ def _main_of_manifest(manifest: SourceFile, names: Sequence[str]) -> str | Refus
     if not isinstance(main, str) or main not in names:
         detail = f'{MANIFEST}: "main" must name one of the files'
         return Refusal("bad_manifest", f"{detail}; {remedy}.")
-    if _ending(main) not in MAIN_ENDINGS:
+    if ending_of(main) not in MAIN_ENDINGS:
         return Refusal(
             "bad_manifest",
             f"{MANIFEST}: {quoted(main)} cannot be the main file; name one that ends in "
