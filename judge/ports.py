@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from judge.enrolment import RunnerStore
 from judge.model import (
     Case,
     Contest,
@@ -138,7 +139,7 @@ class HeartbeatReply:
     stop: bool
 
 
-class Store(Protocol):
+class Store(RunnerStore, Protocol):
     """All that must survive. History is appended as events; rows are its current fold.
 
     A method that returns `X | Refusal` has changed nothing when it returns a Refusal.

@@ -99,6 +99,27 @@ tokens = Table(
     UniqueConstraint("hash"),
 )
 
+# One row for each token whose runner has said hello.
+runners = Table(
+    "runners",
+    metadata,
+    Column("token_id", Id, ForeignKey("tokens.id"), primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False),
+    Column("device", Text, nullable=False),
+    Column("first_seen_us", BigInteger, nullable=False),
+    Column("last_seen_us", BigInteger, nullable=False),
+    Column("isolation", Text, nullable=False),
+    Column("facts", Text, nullable=False),  # JSON object: reasons, environment, problems, self_test
+    Column("doctor", Text),  # JSON object
+    Column("state", Text, nullable=False),
+    Column("since_us", BigInteger, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("by_token", Id, ForeignKey("tokens.id")),
+    Column("returned_us", BigInteger),
+    Column("failures", Text, nullable=False),  # JSON list of submissions; 0 for a self-test
+    Index(None, "name"),
+)
+
 problems = Table(
     "problems",
     metadata,

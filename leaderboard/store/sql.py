@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
+from judge.enrolment import Hello, RunnerRecord
 from judge.model import (
     Case,
     Mode,
@@ -30,7 +31,7 @@ from judge.ports import (
     StoreError,
     TokenRecord,
 )
-from leaderboard.store import backup, history, jobs, people, problems, submissions
+from leaderboard.store import backup, history, jobs, people, problems, runners, submissions
 from leaderboard.store.engines import Engines, open_engines
 from leaderboard.store.known_tokens import KnownTokens
 from leaderboard.store.writer import Writer
@@ -167,7 +168,12 @@ class SqlStore:
     def claim(
         self, job_id: int, runner: str, now: datetime, lease_until: datetime
     ) -> JobRecord | Refusal:
-        return self._change(lambda c: jobs.claim(c, job_id, runner, now, lease_until))
+        def claim(connection: Connection) -> jobs.Written[JobRecord | Refusal]:
+            if job_id in jobs.lost(connection, now):
+                runners.note_lost(connection, (job_id,), now)
+            return jobs.claim(connection, job_id, runner, now, lease_until)
+
+        return self._change(claim)
 
     def heartbeat(
         self,
@@ -195,7 +201,15 @@ class SqlStore:
                 f"outcome of job {outcome.job_id} attempt {outcome.attempt} "
                 f"given for job {job_id} attempt {attempt}"
             )
-        return self._change(lambda c: jobs.finish(c, outcome, ruling, now))
+
+        def finish(connection: Connection) -> jobs.Written[JobRecord | Refusal]:
+            worked = runners.working_on(connection, job_id)
+            answer, changed = jobs.finish(connection, outcome, ruling, now)
+            if changed:
+                runners.note_verdict(connection, worked, outcome.verdict, now)
+            return answer, changed
+
+        return self._change(finish)
 
     def release_lost(self, now: datetime) -> tuple[int, ...]:
         """Also notes, once a minute, which tokens were used: this is the store's regular call."""
@@ -204,7 +218,12 @@ class SqlStore:
             self._writer.run(lambda c: people.note_use(c, used, now))
         if not self._read(lambda c: jobs.lost(c, now)):
             return ()  # looked at every second: without a loss it must not cost a commit
-        return self._change(lambda c: jobs.release_lost(c, now))
+
+        def release(connection: Connection) -> jobs.Written[tuple[int, ...]]:
+            runners.note_lost(connection, jobs.lost(connection, now), now)
+            return jobs.release_lost(connection, now)
+
+        return self._change(release)
 
     def give_up(self, job_id: int, why: str, now: datetime) -> JobRecord | Refusal:
         return self._change(lambda c: jobs.give_up(c, job_id, why, now))
@@ -219,6 +238,28 @@ class SqlStore:
 
     def runs(self, submission_id: int) -> tuple[Outcome, ...]:
         return self._read(lambda c: jobs.runs(c, submission_id))
+
+    # --- runners
+
+    def greet(
+        self, token_id: int, device: str, hello: Hello, now: datetime
+    ) -> RunnerRecord | Refusal:
+        return self._writer.run(lambda c: runners.greet(c, token_id, device, hello, now))
+
+    def runner(self, token_id: int) -> RunnerRecord | None:
+        return self._read(lambda c: runners.runner(c, token_id))
+
+    def runners(self) -> tuple[RunnerRecord, ...]:
+        return self._read(runners.everyone)
+
+    def note_seen(self, token_id: int, now: datetime) -> None:
+        self._writer.run(lambda c: runners.note_seen(c, token_id, now))
+
+    def quarantine(self, name: str, why: str, by: int, now: datetime) -> RunnerRecord | Refusal:
+        return self._writer.run(lambda c: runners.quarantine(c, name, why, by, now))
+
+    def reinstate(self, name: str, by: int, now: datetime) -> RunnerRecord | Refusal:
+        return self._writer.run(lambda c: runners.reinstate(c, name, by, now))
 
     # --- history
 
