@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from judge.catalog import load_problem as read_folder
-from judge.model import Job, Outcome, Progress
+from judge.model import Job, Mode, Outcome, Progress
 from judge.wire import LeaseBody, OutcomeBody
 from runners.build import BuildStage
 from runners.conversation import ConversationEndedError, Message, MessagePipe
@@ -24,6 +24,7 @@ from runners.devices import open_device
 from runners.evaluator.job import evaluate
 from runners.evaluator.pool import BoxPool, settle_down
 from runners.evaluator.program import NeedsBuild
+from runners.evaluator.ranked import evaluate_ranked
 from runners.evaluator.session import StoppedError, Watch
 from runners.evaluator_link import judge_error
 from runners.ports import SandboxError
@@ -66,12 +67,13 @@ class Evaluator:
         built = self._build.prepare(job, problem.problem.limits, watch)
         if isinstance(built, Outcome):
             return built
-        outcome = evaluate(job, problem, self.boxes, watch, built)
+        judge = evaluate_ranked if job.mode is Mode.RANKED else evaluate
+        outcome = judge(job, problem, self.boxes, watch, built)
         if isinstance(outcome, NeedsBuild):
             built = self._build.extensions(job, problem, watch)
             if isinstance(built, Outcome):
                 return built
-            outcome = evaluate(job, problem, self.boxes, watch, built)
+            outcome = judge(job, problem, self.boxes, watch, built)
         assert isinstance(outcome, Outcome)
         return outcome
 

@@ -142,5 +142,11 @@ class Device(Protocol):
 
     def last_level_cache_bytes(self) -> int: ...
 
+    def floor_ns(self, bytes_moved: int, flops: int) -> float:
+        """A time that no kernel can be under which moves so much and does so many operations.
+
+        From measured peaks of this device, with a margin: a false alarm would hold an honest kernel.
+        """
+
     def describe(self) -> Mapping[str, str]:
         """Environment of a run as plain strings: CPU model, cores, torch, kernel, compiler."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from judge.model import Case, Problem, Report
+from judge.model import Case, Problem, Report, SourceFile
 
 Scalar = int | float | bool | str
 Inputs = Mapping[str, torch.Tensor | Scalar]
@@ -29,7 +29,10 @@ class ProblemError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LoadedProblem:
-    """A problem with its code. The functions are those of `reference.py`, by the same names."""
+    """A problem with its code. The functions are those of `reference.py`, by the same names.
+
+    baseline: the file that ranked runs are measured against, where the problem has one.
+    """
 
     problem: Problem
     generate: Callable[[Case, np.random.Generator], Inputs]
@@ -38,6 +41,7 @@ class LoadedProblem:
     reference: Callable[[Inputs], Tensors]
     check: Callable[[Inputs, Tensors, Tensors], Report]
     bytes_and_flops: Callable[[Case], tuple[int, int]]
+    baseline: SourceFile | None = None
 
 
 def load_problem(folder: Path, problem: Problem) -> LoadedProblem:
@@ -50,6 +54,10 @@ def load_problem(folder: Path, problem: Problem) -> LoadedProblem:
     for name in REQUIRED:
         if not callable(getattr(module, name, None)):
             raise ProblemError(f"{path}: has no function {name}: add it")
+    baseline = None
+    if problem.baseline is not None:
+        file = folder / problem.baseline.file
+        baseline = SourceFile(file.name, file.read_bytes())
     return LoadedProblem(
         problem=problem,
         generate=module.generate,
@@ -58,6 +66,7 @@ def load_problem(folder: Path, problem: Problem) -> LoadedProblem:
         reference=module.reference,
         check=module.check,
         bytes_and_flops=module.bytes_and_flops,
+        baseline=baseline,
     )
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import torch
 
+from runners.devices import peaks
+
 CACHES = Path("/sys/devices/system/cpu")
 
 FALLBACK_CACHE_BYTES = 32 << 20
@@ -45,6 +47,9 @@ class CpuDevice:
         for index in (CACHES / f"cpu{self._box_core}" / "cache").glob("index*"):
             levels[int((index / "level").read_text())] = _size_bytes((index / "size").read_text())
         return levels[max(levels)] if levels else FALLBACK_CACHE_BYTES
+
+    def floor_ns(self, bytes_moved: int, flops: int) -> float:
+        return peaks.floor_ns(bytes_moved, flops)
 
     def describe(self) -> Mapping[str, str]:
         facts = {

@@ -131,7 +131,7 @@ class _Run:
         failure, end = self.session.end(failure)
         failure = failure or _hidden_failure(end)
         if failure is not None and self.current is not None:
-            self.results[self.current] = _failed(self.job.cases[self.current], failure)
+            self.results[self.current] = failed_case(self.job.cases[self.current], failure)
         printed = end.output if self.public_output is None else self.public_output
         facts = dict(self.boxes.describe())
         # A kernel can choose its peak, and so tell of a secret case by it.
@@ -166,7 +166,7 @@ class _Run:
             failed = trial.test() if case.stage is Stage.TEST else self._time(trial)
         if failed is not None:
             return failed
-        self.results[index] = _passed(case, trial.reports)
+        self.results[index] = passed_case(case, trial.reports)
         if case.stage is Stage.TIMING:
             self.measurements[index] = Measurement(
                 case=case.name,
@@ -194,15 +194,23 @@ class _Run:
     def _message(self, failure: Failure | None) -> str:
         if failure is None:
             return f"All {len(self.results)} cases passed."
-        if self.current is None and self._has_met_secrets:
-            return f"{failure.verdict.value.capitalize()} after the secret cases."
-        if self.current is None:
-            return failure.message
-        case = self.job.cases[self.current]
-        if case.secret:
-            return f"{failure.verdict.value.capitalize()} on a secret case."
-        where = case.name if failure.call is None else f"{case.name}, call {failure.call + 1}"
-        return f"{where}: {failure.message.partition(NEW_LINE)[0]}"
+        case = None if self.current is None else self.job.cases[self.current]
+        return sentence_of(failure, case, self._has_met_secrets)
+
+
+def sentence_of(failure: Failure, case: Case | None, met_secrets: bool) -> str:
+    """An outcome's message for what failed, without a word that stems from a secret case.
+
+    case: None outside of any case. met_secrets: whether the box had seen a secret case by then.
+    """
+    if case is None and met_secrets:
+        return f"{failure.verdict.value.capitalize()} after the secret cases."
+    if case is None:
+        return failure.message
+    if case.secret:
+        return f"{failure.verdict.value.capitalize()} on a secret case."
+    where = case.name if failure.call is None else f"{case.name}, call {failure.call + 1}"
+    return f"{where}: {failure.message.partition(NEW_LINE)[0]}"
 
 
 def _layout(source: Source) -> Layout:
@@ -220,7 +228,8 @@ def _hidden_failure(end: BoxEnd) -> Failure | None:
     return None
 
 
-def _passed(case: Case, reports: Iterable[Report]) -> CaseResult:
+def passed_case(case: Case, reports: Iterable[Report] = ()) -> CaseResult:
+    """The row of a case that passed, with the largest errors of its reports."""
     reports = list(reports)
     return CaseResult(
         case=case.name,
@@ -233,9 +242,10 @@ def _passed(case: Case, reports: Iterable[Report]) -> CaseResult:
     )
 
 
-def _failed(case: Case, failure: Failure) -> CaseResult:
+def failed_case(case: Case, failure: Failure) -> CaseResult:
+    """The row of a case that failed."""
     result = replace(
-        _passed(case, ()), verdict=failure.verdict, message=failure.message, call=failure.call
+        passed_case(case), verdict=failure.verdict, message=failure.message, call=failure.call
     )
     report = failure.report
     if report is None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from judge.model import Block, Case, CaseTimes, Limits, Pair
+from judge.model import Block, Case, CaseTimes, Pair
 from runners.endings import Failure
 from runners.evaluator.arena import Bytes, Layout
 from runners.evaluator.burst import Contents, Source, burden, bursts, compare, draw_constants, wrong
@@ -21,7 +20,7 @@ from runners.evaluator.inputs import KEY_BYTES, Draw, unpredictable
 from runners.evaluator.null import NullArm
 from runners.evaluator.pool import BoxPool
 from runners.evaluator.program import Program
-from runners.evaluator.session import Budget, Session, Watch
+from runners.evaluator.session import Budget, Session
 from runners.problem import LoadedProblem, ProblemError
 
 WARM_UP_CALLS: Final = 5
@@ -227,18 +226,3 @@ def _same(layout: Layout, one: Bytes, other: Bytes) -> bool:
         for slot in slots
         for span in (slice(slot.offset, slot.offset + slot.size_bytes),)
     )
-
-
-def duel_limits(limits: Limits) -> Limits:
-    """The limits of a ranked run's boxes: its own ceiling stands for that of a job."""
-    return replace(limits, job_s=limits.ranked_s)
-
-
-def duel_budget(limits: Limits, watch: Watch) -> Budget:
-    """A budget that begins now."""
-    return Budget(duel_limits(limits), time.monotonic(), watch)
-
-
-def timing_cases(cases: Sequence[Case]) -> Mapping[int, Case]:
-    """Index in the job and case, of those that are timed."""
-    return {index: case for index, case in enumerate(cases) if case.stage.value == "timing"}
