@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 from judge.boards import Boards, frozen_at
@@ -13,24 +14,24 @@ from judge.model import (
     Problem,
     Refusal,
     Role,
+    Ruling,
 )
 from judge.notices import NoticeBoard
 from judge.pace import Pace
 from judge.ports import Clock, Identity, JobRecord, OpenContest, Store
-from judge.rules import disclose, may_see, place_and_eta
-from judge.scoring import Score, score
+from judge.rules import may_see, place_and_eta
 from judge.text import moment
 from judge.tokens import token_hash
+from judge.told import Standpoint, ranked_body, submission_body, without_raw_times
 from judge.wire import (
     AnnouncementBody,
     BoardBody,
     BoardRefBody,
     CaseBody,
     ContestBody,
-    OutcomeBody,
     ProblemBody,
-    ProgressBody,
     QuotaBody,
+    RankedBoardBody,
     SubmissionBody,
     SubmissionListBody,
 )
@@ -57,7 +58,7 @@ class Views:
         self._pace = pace
         self._clock = clock
         self._notices = notices
-        self._boards = Boards(store)
+        self._boards = Boards(store, opened.problems)
 
     # --- people
     def identify(self, token: str) -> Identity | None:
@@ -149,7 +150,9 @@ class Views:
     def body(self, record: JobRecord, viewer: Identity) -> SubmissionBody:
         """A record as its viewer may know it."""
         queue = self._store.unfinished() if record.state is JobState.QUEUED else ()
-        return self._body(record, viewer, queue)
+        ended = record.mode is Mode.RANKED and record.state is JobState.DONE
+        runs = self._store.runs(record.submission.id) if ended else ()
+        return self._body(record, viewer, queue, runs)
 
     def history(self, viewer: Identity) -> list[SubmissionBody]:
         """The newest submissions of the viewer's team; of all teams for an organizer."""
@@ -200,7 +203,9 @@ class Views:
         record = self.record(submission_id, viewer)
         if isinstance(record, Refusal):
             return record
-        return self._disclosed(record.outcome, record, viewer).log if record.outcome else ""
+        if record.outcome is None:
+            return ""
+        return Standpoint.of(viewer, record, self._over()).may_know(record.outcome).log
 
     # --- boards
     def boards(self) -> list[BoardRefBody]:
@@ -209,46 +214,76 @@ class Views:
         for problem in self.problems():
             for device in problem.devices:
                 board = self.board(problem.id, device)
+                ranked = self.ranked_board(problem.id, device)
                 assert isinstance(board, BoardBody)
+                assert isinstance(ranked, RankedBoardBody)
                 refs.append(
                     BoardRefBody(
                         problem=problem.id,
                         title=problem.title,
                         device=device,
+                        ranked=sum(entry.rank is not None for entry in ranked.entries),
                         entries=len(board.entries),
                     )
                 )
         return refs
 
     def board(
-        self,
-        problem: str,
-        device: str,
-        mode: Mode = Mode.BENCHMARK,
-        viewer: Identity | None = None,
+        self, problem: str, device: str, viewer: Identity | None = None
     ) -> BoardBody | Refusal:
-        """A board as it stands, or as it stood at the freeze while that lasts.
+        """A practice table as it stands, or as it stood at the freeze while that lasts.
 
         Organizers see through the freeze. Refuses: problem_unknown, board_unknown.
         """
+        found = self._of_board(problem, device, viewer)
+        if isinstance(found, Refusal):
+            return found
+        now = self._clock()
+        return self._boards.body(found, device, now, self._until(now, viewer))
+
+    def ranked_board(
+        self, problem: str, device: str, viewer: Identity | None = None
+    ) -> RankedBoardBody | Refusal:
+        """A ranked board, with the promises of `board`."""
+        found = self._of_board(problem, device, viewer)
+        if isinstance(found, Refusal):
+            return found
+        now = self._clock()
+        return self._boards.ranked_body(found, device, now, self._until(now, viewer))
+
+    def board_of_mode(
+        self, problem: str, device: str, mode: Mode, viewer: Identity | None = None
+    ) -> BoardBody | RankedBoardBody | Refusal:
+        """The board of a mode; there is none of tests, which are not timed."""
+        match mode:
+            case Mode.BENCHMARK:
+                return self.board(problem, device, viewer)
+            case Mode.RANKED:
+                return self.ranked_board(problem, device, viewer)
+            case Mode.TEST:
+                detail = "There is no board of tests; ask for mode=ranked or mode=benchmark."
+                return Refusal("board_unknown", detail, 404)
+
+    def ruling(self, record: JobRecord, outcome: Outcome) -> Ruling:
+        """What follows from an outcome beyond its verdict, before the store takes it."""
+        return self._boards.ruling(record, outcome)
+
+    # --- how it is done
+    def _of_board(self, problem: str, device: str, viewer: Identity | None) -> Problem | Refusal:
         found = self._visible(problem, viewer)
         if isinstance(found, Refusal):
             return found
-        contest = self._opened.contest
-        if device not in found.devices or device not in contest.devices:
-            offered = ", ".join(d for d in found.devices if d in contest.devices)
-            detail = f"Problem {problem} has no board for that device; it has: {offered}."
-            return Refusal("board_unknown", detail, 404)
-        if mode is not Mode.BENCHMARK:
-            detail = f"There is no board of {mode.value} runs; ask for mode=benchmark."
-            return Refusal("board_unknown", detail, 404)
-        now = self._clock()
-        until = frozen_at(contest, now)
-        if viewer is not None and viewer.role is Role.ORGANIZER:
-            until = None
-        return self._boards.body(found, device, mode, now, until)
+        offered = [d for d in found.devices if d in self._opened.contest.devices]
+        if device in offered:
+            return found
+        detail = f"Problem {problem} has no board for that device; it has: {', '.join(offered)}."
+        return Refusal("board_unknown", detail, 404)
 
-    # --- how it is done
+    def _until(self, now: datetime, viewer: Identity | None) -> datetime | None:
+        """The moment that boards are shown of: None is now, as it always is for organizers."""
+        organizer = viewer is not None and viewer.role is Role.ORGANIZER
+        return None if organizer else frozen_at(self._opened.contest, now)
+
     def _over(self) -> bool:
         return self._clock() >= self._opened.contest.closes
 
@@ -268,61 +303,24 @@ class Views:
         detail = f"There is no problem of that name; the contest has: {offered}."
         return Refusal("problem_unknown", detail, 404)
 
-    def _disclosed(self, outcome: Outcome, record: JobRecord, viewer: Identity) -> Outcome:
-        return disclose(outcome, viewer.role, _owns(viewer, record), self._over())
-
     def _body(
-        self, record: JobRecord, viewer: Identity, queue: Sequence[JobRecord]
+        self,
+        record: JobRecord,
+        viewer: Identity,
+        queue: Sequence[JobRecord],
+        runs: Sequence[Outcome] = (),
     ) -> SubmissionBody:
-        submission, outcome = record.submission, record.outcome
-        now = self._clock()
+        """A record as its viewer may know it. runs: outcomes of its attempts; none in a list."""
         place = place_and_eta(
             queue,
             record,
             self._pace.recent_s(record.device),
-            self._pace.runners(record.device, now),
+            self._pace.runners(record.device, self._clock()),
         )
-        shown = self._disclosed(outcome, record, viewer) if outcome else None
-        times = _score_of(outcome) if outcome else None
-        visible = {m.case for m in shown.measurements} if shown else set()
-        return SubmissionBody(
-            id=submission.id,
-            job_id=record.job_id,
-            version=record.version,
-            team=record.team,
-            author=record.author,
-            problem=submission.problem_id,
-            problem_version=submission.problem_version,
-            device=record.device,
-            mode=record.mode,
-            main=submission.main,
-            files=list(record.file_names),
-            sha256=submission.digest,
-            received_at=submission.received_at,
-            state=record.state,
-            attempt=record.attempt,
-            held=record.held,
-            progress=(
-                ProgressBody(
-                    stage=record.progress.stage,
-                    done=record.progress.done,
-                    total=record.progress.total,
-                )
-                if record.progress
-                else None
-            ),
-            place=place.place,
-            eta_s=place.eta_s,
-            runner=record.runner,
-            last_heard_at=record.last_heard_at,
-            finished_at=record.finished_at,
-            verdict=shown.verdict if shown else None,
-            outcome=OutcomeBody.of(shown) if shown else None,
-            geomean_ns=times.geomean_ns if times else None,
-            medians_ns=(
-                {case: t.ns for case, t in times.times.items() if case in visible} if times else {}
-            ),
-        )
+        standpoint = Standpoint.of(viewer, record, self._over())
+        ranked = ranked_body(record, self._boards.claim_of(record), runs, standpoint)
+        shown = record if runs else without_raw_times(record)
+        return submission_body(shown, standpoint, place, ranked)
 
 
 def _unknown_submission(submission_id: int) -> Refusal:
@@ -334,7 +332,3 @@ def _unknown_submission(submission_id: int) -> Refusal:
 
 def _owns(viewer: Identity, record: JobRecord) -> bool:
     return viewer.team_id is not None and viewer.team_id == record.submission.team_id
-
-
-def _score_of(outcome: Outcome) -> Score | None:
-    return score(outcome.measurements, [m.case for m in outcome.measurements])

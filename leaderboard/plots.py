@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from judge.stats import median
+from judge.stats import geometric_mean, median
 
 WIDTH: Final = 240
 HEIGHT: Final = 28
 PAD: Final = 4
 MAX_DOTS: Final = 200
+TICK_PX: Final = 56
+"""The least distance between two labels of an axis."""
+LEAST_REACH: Final = 0.01
+"""Box pairs are drawn on a scale that ends at one per cent at least, so that quiet looks quiet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +51,73 @@ def strip(samples_ns: Sequence[int], axis_ns: float | None = None) -> Strip | No
 
     dots = tuple((x(v), round(PAD + (HEIGHT - 2 * PAD) * i / span, 1)) for i, v in kept)
     return Strip(dots, x(median(samples_ns)), min(samples_ns), max(samples_ns))
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A logarithmic axis of speedups over `WIDTH`. ticks: x and label of each."""
+
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+
+    def x(self, ratio: float) -> float:
+        """Where a speedup lies; one beyond an end lies at that end."""
+        share = math.log(ratio / self.low) / math.log(self.high / self.low)
+        return round(PAD + (WIDTH - 2 * PAD) * min(max(share, 0.0), 1.0), 1)
+
+
+def speedup_axis(intervals: Sequence[tuple[float, float]]) -> Axis | None:
+    """An axis that holds every interval, with labels at round numbers; None without any.
+
+    intervals: lower and upper bounds, positive and finite. The axis spans two per cent at least.
+    """
+    if not intervals:
+        return None
+    low, high = min(i[0] for i in intervals), max(i[1] for i in intervals)
+    room = max(1.01, (high / low) ** 0.03)
+    bare = Axis(low / room, high * room, ())
+    # The widest steps that still leave three labels, or else the narrowest.
+    for exponent in range(math.floor(math.log10(bare.high)), -5, -1):
+        for digits in (5, 2, 1):
+            step = digits * 10.0**exponent
+            ticks = _ticks(bare, step, max(0, -exponent))
+            if len(ticks) >= 3:
+                return Axis(bare.low, bare.high, ticks)
+    return bare
+
+
+def _ticks(axis: Axis, step: float, decimals: int) -> tuple[tuple[float, str], ...]:
+    """Labels at multiples of the step, without those too near to the one before."""
+    ticks: list[tuple[float, str]] = []
+    first, last = math.ceil(axis.low / step), math.floor(axis.high / step)
+    for number in range(first, min(last, first + 500) + 1):
+        x = axis.x(number * step)
+        if number > 0 and (not ticks or x - ticks[-1][0] >= TICK_PX):
+            ticks.append((x, f"{number * step:.{decimals}f}x"))
+    return tuple(ticks)
+
+
+def reach(groups: Sequence[Sequence[float]]) -> float:
+    """How far speedups lie from the middle of their own group at most, as a share; 1 % at least."""
+    far = [
+        abs(math.log(ratio / geometric_mean(group))) for group in groups if group for ratio in group
+    ]
+    return max(LEAST_REACH, math.expm1(max(far, default=0.0)))
+
+
+def deviations(
+    ratios: Sequence[float], middle: float, far: float
+) -> tuple[tuple[float, float], ...]:
+    """Place speedups around `middle`, which lies at half of `WIDTH`; `far` of it lies at the edge.
+
+    Groups drawn with one `far` have one scale, so their scatter compares by eye. y: their order.
+    """
+    span = max(1, len(ratios) - 1)
+    half = WIDTH / 2 - PAD
+    placed = []
+    for number, ratio in enumerate(ratios):
+        share = math.log(ratio / middle) / math.log1p(far)
+        x = WIDTH / 2 + half * min(max(share, -1.0), 1.0)
+        placed.append((round(x, 1), round(PAD + (HEIGHT - 2 * PAD) * number / span, 1)))
+    return tuple(placed)

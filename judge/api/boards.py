@@ -10,7 +10,7 @@ from judge.api.auth import Guard
 from judge.api.parts import Parts
 from judge.model import Mode
 from judge.ports import Identity
-from judge.wire import BoardBody, BoardRefBody, ReceiptKeyBody
+from judge.wire import BoardBody, BoardRefBody, RankedBoardBody, ReceiptKeyBody
 
 
 def router(parts: Parts, guard: Guard) -> APIRouter:
@@ -22,15 +22,15 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
         """Every board there is."""
         return answer_list(views.boards(), BoardRefBody)
 
-    @routes.get("/boards/{problem}/{device}", response_model=BoardBody)
+    @routes.get("/boards/{problem}/{device}", response_model=BoardBody | RankedBoardBody)
     def board(
         problem: str,
         device: str,
         mode: Mode = Mode.BENCHMARK,
         viewer: Identity | None = Depends(guard.maybe),
     ) -> Response:
-        """A board as it stands; as it stood at the freeze while that lasts."""
-        return answer(insist(views.board(problem, device, mode, viewer)))
+        """A ranked board, or a practice table; as it stood at the freeze while that lasts."""
+        return answer(insist(views.board_of_mode(problem, device, mode, viewer)))
 
     @routes.get("/receipt-key", response_model=ReceiptKeyBody)
     def receipt_key() -> Response:
