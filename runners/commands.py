@@ -28,6 +28,7 @@ from runners.check import LocalSubmission
 from runners.check import check as check_here
 from runners.conversation import ConversationEndedError
 from runners.devices import CLASSES
+from runners.ports import SandboxError
 from runners.problems import problem_folders
 from runners.rings import listen
 from runners.settings import (
@@ -40,6 +41,7 @@ from runners.settings import (
     default_name,
     read_token,
 )
+from runners.timing import LONGEST_S, Examination
 from runners.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -75,6 +77,9 @@ Device = Annotated[
     typer.Option(
         "--device", metavar="NAME", envvar="JUDGE_RUNNER_DEVICE", help="What to judge on."
     ),
+]
+StateDir = Annotated[
+    Path, typer.Option(metavar="DIR", envvar="JUDGE_STATE_DIR", help="Tokens, cache and figures.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -180,17 +185,59 @@ def check(
 
 
 @commands.command()
-def doctor(as_json: AsJson = False) -> None:
-    """Say what this machine lacks for judging, and the remedy."""
+def doctor(
+    as_json: AsJson = False,
+    timing: Annotated[
+        bool,
+        typer.Option("--timing", help="Measure how well this machine tells two kernels apart."),
+    ] = False,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            min=0.1,
+            max=600,
+            help="With --timing: seconds of the longest measuring, starts of boxes not counted. [20]",
+        ),
+    ] = None,
+    neighbour: Annotated[
+        bool,
+        typer.Option(
+            "--neighbour", help="With --timing: try a second runner beside; needs 4 cores."
+        ),
+    ] = False,
+    device: Device = "cpu",
+    state_dir: StateDir = DEFAULT_STATE_DIR,
+    evaluator_core: EvaluatorCore = None,
+    box_core: BoxCore = None,
+) -> None:
+    """Say what this machine lacks for judging, or with --timing what disturbs its clock; and the remedy."""
+    if not timing and (neighbour or seconds is not None):
+        raise WrongUse("--seconds and --neighbour need --timing.")
+    _known(device)
     found = machine.diagnose()
+    ended = machine.exit_of(found)
+    if timing and ended is Exit.ACCEPTED:
+        raise typer.Exit(
+            _examine(
+                Examination(
+                    longest_s=LONGEST_S if seconds is None else seconds,
+                    device=device,
+                    evaluator_core=evaluator_core,
+                    box_core=box_core,
+                    state_dir=state_dir,
+                    neighbour=neighbour,
+                    as_json=as_json,
+                )
+            )
+        )
     if as_json:
         answer(json.dumps([asdict(finding) for finding in found]))
     else:
         for finding in found:
-            remedy = f"; {finding.remedy}" if finding.remedy else ""
-            answer(f"{finding.level.value:8} {finding.subject}: {finding.fact}{remedy}")
-    if any(finding.level is machine.Level.MISSING for finding in found):
-        raise typer.Exit(Exit.NOT_ACCEPTED)
+            answer(machine.line_of(finding))
+    if ended is not Exit.ACCEPTED:
+        raise typer.Exit(ended)
 
 
 @_problems.command("check")
@@ -219,6 +266,19 @@ def problems_check(
         answer(render(folder, findings))
     if faulty:
         raise typer.Exit(Exit.NOT_ACCEPTED)
+
+
+def _examine(wish: Examination) -> Exit:
+    from runners.timing.examine import examine  # imports torch, which takes a second
+
+    try:
+        return examine(wish)
+    except KeyboardInterrupt:
+        say("interrupted: no figure was kept")
+        return Exit.INTERRUPTED
+    except SandboxError as error:
+        say(f"A box failed: {error}")
+        return Exit.JUDGE_FAILED
 
 
 def _known(device: str) -> None:

@@ -14,11 +14,12 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from judge.cli.talk import Exit
 from runners.ports import BoxSpec, Isolation, Phase, SandboxError
 
 _OLDEST_BUBBLEWRAP = (0, 8)
@@ -81,6 +82,18 @@ class Facts:
 def diagnose() -> tuple[Finding, ...]:
     """Everything that was looked at on this machine, in the order to read it. Starts one box."""
     return findings(probe())
+
+
+def line_of(finding: Finding) -> str:
+    """A finding as it is told: level, subject, fact, and the remedy if one is needed."""
+    remedy = f"; {finding.remedy}" if finding.remedy else ""
+    return f"{finding.level.value:8} {finding.subject}: {finding.fact}{remedy}"
+
+
+def exit_of(found: Iterable[Finding]) -> Exit:
+    """1 where something is missing without which nothing is judged, else 0."""
+    is_missing = any(finding.level is Level.MISSING for finding in found)
+    return Exit.NOT_ACCEPTED if is_missing else Exit.ACCEPTED
 
 
 def findings(facts: Facts) -> tuple[Finding, ...]:
