@@ -24,7 +24,7 @@ COLUMNS: Final = 384
 KEPT: Final = 8
 TOLERANCE: Final = 1e-4
 
-LIMITS: Final = Limits(load_s=30, call_s=10, job_s=3600, ranked_s=3600, memory_bytes=2 << 30)
+LIMITS: Final = Limits(load_s=30, call_s=10, job_s=3600, memory_bytes=2 << 30)
 """The doctor's own clock ends it, long before an hour."""
 
 SOURCE: Final = f"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,9 +14,9 @@ from judge.model import Block, Pair
 from judge.pairs import pair_value
 from runners.evaluator import figures as path
 from runners.evaluator.call import clock_ns
-from runners.evaluator.pair import Duel, PairFailure, duel_budget
+from runners.evaluator.pair import Duel, PairFailure
 from runners.evaluator.pool import BoxPool, environment, settle_down
-from runners.evaluator.session import Session, Watch
+from runners.evaluator.session import Budget, Session, Watch
 from runners.ports import Device, Sandbox, SandboxError
 from runners.timing import kernel
 from runners.timing.causes import BoxMemory
@@ -62,7 +63,7 @@ class Bench:
     duel: Duel = field(init=False)
 
     def start_duel(self) -> None:
-        budget = duel_budget(kernel.LIMITS, Watch())
+        budget = Budget(kernel.LIMITS, time.monotonic(), Watch())
         self.duel = Duel(kernel.problem(), (), secrets.token_bytes(16), self.boxes, budget)
 
     def pair(self, calls: int) -> tuple[Pair, float]:
@@ -169,7 +170,7 @@ def _start_s(boxes: BoxPool) -> float:
 
 def _memory(boxes: BoxPool) -> BoxMemory:
     """What a box's environment is, and how it treats freed memory. Raises SandboxError."""
-    budget = duel_budget(kernel.LIMITS, Watch())
+    budget = Budget(kernel.LIMITS, time.monotonic(), Watch())
     session = Session(boxes.take(kernel.LIMITS), boxes.conditions, budget)
     failure = session.load(kernel.probe())
     settled, end = session.end(failure)
