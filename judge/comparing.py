@@ -140,8 +140,13 @@ def is_unstable(found: Estimate) -> bool:
 
 
 def same_band(a: Estimate, b: Estimate) -> bool:
-    """Whether two entries cannot be told apart: the interval of their log difference contains 0."""
-    return a.minus(b).may_be(0.0, CONFIDENCE)
+    """Whether two entries cannot be told apart: the interval of their log difference contains 0.
+
+    At the confidence of a look: an estimate whose looks ended where its spread seemed small deserves
+    no narrower interval here than in its claim (at 99 % two copies of a kernel are told apart in up
+    to 2 % of simulated runs instead of 1 %).
+    """
+    return a.minus(b).may_be(0.0, LOOK_CONFIDENCE)
 
 
 def void_before(pairs: Sequence[Pair]) -> str:
@@ -170,8 +175,8 @@ def drift(comparison: Comparison) -> str:
     counted = counted_pairs(comparison)
     if not counted:
         return ""
-    after = pairs_of(comparison, Block.GUARD)
-    alone = nets_alike([*pairs_of(comparison, Block.BEFORE), *after]) if after else None
+    before, after = pairs_of(comparison, Block.BEFORE), pairs_of(comparison, Block.GUARD)
+    alone = nets_alike([*before, *after]) if before and after else None
     beside = nets_alike(counted)
     if alone is None or beside is None or _cases(alone[0]) != _cases(beside[0]):
         return (
