@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from judge.api.application import Application, build
+from judge.api.bell import Bell, Doorbells
 from judge.api.changes import Changes
 from judge.api.metrics import Metrics
 from judge.api.parts import Parts
@@ -30,6 +31,7 @@ from judge.pace import Pace
 from judge.ports import Clock, OpenContest, QueueError, Store, StoreError
 from judge.queue import RqQueue
 from judge.receipts import ReceiptKeyError, load_or_create_key
+from judge.roll import ALIVE_S, Roll
 from judge.server import configure_logging, raise_open_files, server, settle_memory
 from judge.settings import ServerSettings, embedded_socket, unknown_variables
 from judge.tables import DeclarationError
@@ -40,10 +42,6 @@ from leaderboard import pages
 from leaderboard.store import SqlStore
 
 log = logging.getLogger(__name__)
-
-# A runner blocks this long for the next ring before it gives a sign of life at the latest.
-RUNNER_ALIVE_S = 900.0
-
 
 # As many submissions can share one commit.
 
@@ -70,19 +68,24 @@ def create_app(settings: ServerSettings, clock: Clock = utc_now) -> Application:
     for device in opened.contest.devices:
         keep_runner_token(store, settings.runner_token_file(device), device)
     queue = RqQueue.open(settings.queue_url)
-    dispatcher = Dispatcher(store, queue, clock)
     changes = Changes(settings.max_streams)
-    pace = Pace(RUNNER_ALIVE_S)
+    bell = Bell(changes)
+    dispatcher = Dispatcher(store, Doorbells(bell, queue), clock)
+    pace = Pace(ALIVE_S)
+    roll = Roll(store, pace, clock)
     notices = NoticeBoard(store)
     key = load_or_create_key(settings.secrets_dir / "receipt-ed25519.pem")
+    views = Views(store, opened, notices, pace, clock)
     parts = Parts(
         store=store,
         opened=opened,
-        views=Views(store, opened, notices, pace, clock),
+        views=views,
         pace=pace,
+        roll=roll,
+        bell=bell,
         changes=changes,
         metrics=Metrics(),
-        intake=Intake(opened, notices, store, key),
+        intake=Intake(opened, notices, store, key, roll.hindrance),
         notices=notices,
         clock=clock,
         lease_s=settings.lease_s,
@@ -90,6 +93,7 @@ def create_app(settings: ServerSettings, clock: Clock = utc_now) -> Application:
         backups_dir=settings.state_dir / "backups",
         depths=lambda: queue.depths(opened.contest.devices),
         trouble=lambda: dispatcher.trouble,
+        rulings=views.ruling,
     )
     store.on_change(changes.publish)
     store.on_change(dispatcher.wake)

@@ -6,12 +6,12 @@ put it into quarantine; the numbers below say when, and how it comes back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from judge.model import Mode, Refusal, RunnerState
+from judge.model import Refusal, RunnerState
 from judge.text import moment
 
 MAX_FAILURES = 3
@@ -252,10 +252,6 @@ def ranked_hindrance(device: str, alive: Sequence[RunnerRecord]) -> Refusal | No
         "what is missing with `judge doctor`; until then hand in with --mode benchmark.",
         503,
     )
-
-
-Hindrance = Callable[[str, Mode], Refusal | None]
-"""Why a job for a device and mode would not be judged, as things stand; None if it will."""
 
 
 def _failures(failures: Sequence[int]) -> str:

@@ -39,6 +39,11 @@ class Pace:
         with self._lock:
             self._heard[device][runner] = now
 
+    def last_heard(self, device: str, runner: str) -> datetime | None:
+        """When the runner last gave a sign of life; None if it did not lately."""
+        with self._lock:
+            return self._heard.get(device, {}).get(runner)
+
     def ended(self, job_id: int, device: str, mode: Mode, now: datetime) -> None:
         """An attempt ended with an outcome; lost attempts say nothing about the pace."""
         with self._lock:

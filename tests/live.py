@@ -16,10 +16,12 @@ from judge.model import Verdict
 from judge.wire import (
     CaseResultBody,
     ClaimBody,
+    HelloBody,
     LeaseBody,
     MeasurementBody,
     OutcomeBody,
     ProgressBody,
+    SelfTestBody,
 )
 
 ROOT = Path(__file__).parents[1]
@@ -169,6 +171,8 @@ class HandRunner:
         )
         with JudgeClient(judge.url) as client:
             self._digests = {p.id: p.digest for p in client.problems()}
+        said = HelloBody(runner="by hand", isolation="full", self_test=SelfTestBody(passed=True))
+        self._http.post("../hello", json=said.model_dump(mode="json")).raise_for_status()
 
     def close(self) -> None:
         self._http.close()

@@ -11,7 +11,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp
 
 from judge.address import API
-from judge.api import admin, boards, metrics, people, problems, runner, submissions
+from judge.api import admin, boards, metrics, people, problems, runner, runners, submissions
 from judge.api.auth import Guard
 from judge.api.errors import add_error_handlers
 from judge.api.headers import SecurityHeaders
@@ -28,6 +28,7 @@ MAX_OUTCOME_BYTES = 16 * 1024 * 1024
 ROUTERS: tuple[Callable[[Parts, Guard], APIRouter], ...] = (
     submissions.router,
     runner.router,
+    runners.router,
     people.router,
     problems.router,
     boards.router,

@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from judge.api.bell import Bell
 from judge.api.changes import Changes
 from judge.api.metrics import Metrics
 from judge.intake import Intake
+from judge.model import Outcome, Ruling
 from judge.notices import NoticeBoard
 from judge.pace import Pace
-from judge.ports import Clock, OpenContest, Store
+from judge.ports import Clock, JobRecord, OpenContest, Store
+from judge.roll import Roll
 from judge.views import Views
 
 
@@ -21,12 +24,15 @@ class Parts:
 
     lease_s: how long a claim or heartbeat keeps a job. heartbeat_s: how often a runner should beat.
     depths: rings that wait, by queue; raises QueueError. trouble: what hinders judging, or None.
+    rulings: what follows from the outcome of a ranked job, given its record before it ends.
     """
 
     store: Store
     opened: OpenContest
     views: Views
     pace: Pace
+    roll: Roll
+    bell: Bell
     changes: Changes
     metrics: Metrics
     intake: Intake
@@ -37,3 +43,4 @@ class Parts:
     backups_dir: Path
     depths: Callable[[], Mapping[str, int]]
     trouble: Callable[[], str | None]
+    rulings: Callable[[JobRecord, Outcome], Ruling]

@@ -16,7 +16,8 @@ from judge.api.answers import answer, api_router
 from judge.api.auth import Guard, Id
 from judge.api.errors import RefusedError, refuse
 from judge.api.parts import Parts
-from judge.model import JobState, Mode, Problem, Progress, Refusal, Role
+from judge.enrolment import FULL, RunnerRecord, fault_of_claim
+from judge.model import JobState, Mode, Problem, Progress, Refusal, Role, Ruling
 from judge.ports import Identity, JobRecord, job_of
 from judge.rules import cases_of_mode
 from judge.wire import AckBody, ClaimBody, HeartbeatBody, HeartbeatReplyBody, LeaseBody, OutcomeBody
@@ -54,7 +55,8 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
             store.give_up(job_id, problem.detail, now)
             log.warning("job given up job=J%s code=%s", job_id, problem.code)
             raise RefusedError(problem)
-        unfit = _unfit(record, problem, body)
+        enrolled = store.runner(runner.token_id)
+        unfit = fault_of_claim(enrolled, body.runner) or _unfit(record, problem, body, enrolled)
         if unfit is not None:
             raise RefusedError(unfit)
         pace.heard(record.device, body.runner, now)
@@ -83,6 +85,7 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
     ) -> Response:
         """Renew the lease and tell how far the job is."""
         record = _record(job_id, runner)
+        _only_own(record, body.attempt, runner)
         now = clock()
         progress = Progress(body.progress.stage, body.progress.done, body.progress.total)
         reply = store.heartbeat(job_id, body.attempt, progress, body.loaded, now, now + lease)
@@ -99,8 +102,11 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
         if body.job_id != job_id:
             detail = f"The body is about job {body.job_id}, the address about job {job_id}."
             raise refuse("job_mismatch", detail)
-        now = clock()
-        ended = store.finish(job_id, body.attempt, body.to_model(), now)
+        _only_own(record, body.attempt, runner)
+        now, said = clock(), body.to_model()
+        ranked = record.mode is Mode.RANKED
+        ruling = parts.rulings(record, said) if ranked else Ruling()
+        ended = store.finish(job_id, body.attempt, said, now, ruling)
         if isinstance(ended, Refusal):
             log.warning(
                 "outcome refused job=J%s attempt=%s code=%s", job_id, body.attempt, ended.code
@@ -124,6 +130,15 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
             raise refuse("device_mismatch", detail, 403)
         return record
 
+    def _only_own(record: JobRecord, attempt: int, runner: Identity) -> None:
+        """Refuse a token that did not claim the attempt. Others of an older attempt: it is over."""
+        if record.runner is None or record.attempt != attempt:
+            return
+        enrolled = store.runner(runner.token_id)
+        if enrolled is None or enrolled.name != record.runner:
+            detail = f"Attempt {attempt} of job {record.job_id} is runner {record.runner}'s."
+            raise refuse("not_your_attempt", detail, 403)
+
     return routes
 
 
@@ -141,7 +156,9 @@ def _open_problem(record: JobRecord, parts: Parts) -> Problem | Refusal:
     )
 
 
-def _unfit(record: JobRecord, problem: Problem, claim: ClaimBody) -> Refusal | None:
+def _unfit(
+    record: JobRecord, problem: Problem, claim: ClaimBody, runner: RunnerRecord | None
+) -> Refusal | None:
     """Why this runner must not judge the job, or None."""
     theirs = claim.problem_digests.get(problem.id)
     if theirs != problem.digest:
@@ -156,7 +173,8 @@ def _unfit(record: JobRecord, problem: Problem, claim: ClaimBody) -> Refusal | N
             "give the runner the server's problem folder.",
             409,
         )
-    if record.mode is Mode.RANKED and claim.isolation != "full":
+    may_rank = runner is not None and runner.may_rank and claim.isolation == FULL
+    if record.mode is Mode.RANKED and not may_rank:
         return Refusal(
             "isolation_reduced",
             "Ranked jobs need full isolation; `judge doctor` on the runner says what is missing.",

@@ -96,6 +96,20 @@ class Judge:
         assert answer.status_code == 201, answer.text
         return self.as_token(answer.json()["token"])
 
+    def hello(self, name: str = "r1", runner: Person | None = None, **changes: Any) -> Any:
+        """Have a runner say hello; how it stands."""
+        said = {"runner": name, "isolation": "full", "self_test": {"passed": True}, **changes}
+        answer = (runner or self.runner).http.post("/runner/hello", json=said)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def new_runner(self, name: str, device: str = "cpu", **changes: Any) -> Person:
+        """A runner with a token of its own, which has said hello."""
+        asked = {"role": "runner", "label": name, "device": device}
+        made = self.as_token(self.organizer.http.post("/tokens", json=asked).json()["token"])
+        self.hello(name, made, **changes)
+        return made
+
     def claim(self, job_id: int, runner: str = "r1") -> dict[str, Any]:
         """The lease of a job, as a runner gets it."""
         digests = {p.id: p.digest for p in self.app.parts.opened.problems.values()}
@@ -192,6 +206,7 @@ def running(
         judge.organizer = judge.as_token(kept.read_text())
         token = (chosen.secrets_dir / "runner-cpu.token").read_text().strip()
         judge.runner = judge.as_token(token)
+        judge.hello()
         try:
             yield judge
         finally:

@@ -57,7 +57,8 @@ def test_a_job_that_is_leased_is_nobody_elses(judge):
     judge.claim(taken["job_id"], "r1")
     digests = {p.id: p.digest for p in judge.app.parts.opened.problems.values()}
     body = {"runner": "r2", "problem_digests": digests, "isolation": "full"}
-    answer = judge.runner.http.post(f"/runner/jobs/{taken['job_id']}/claim", json=body)
+    other = judge.new_runner("r2")
+    answer = other.http.post(f"/runner/jobs/{taken['job_id']}/claim", json=body)
     assert (answer.status_code, answer.json()["code"]) == (409, "job_leased")
 
 
