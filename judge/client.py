@@ -26,6 +26,7 @@ from judge.wire import (
     ContestBody,
     ErrorBody,
     EventBody,
+    HoldBody,
     IntakeBody,
     InviteCodesBody,
     InvitesBody,
@@ -272,6 +273,14 @@ class JudgeClient:
 
     def set_intake(self, is_open: bool, reason: str = "") -> AckBody:
         return self._post("/admin/intake", IntakeBody(open=is_open, reason=reason), AckBody)
+
+    def hold(self, submission_id: int, reason: str) -> SubmissionBody:
+        where = f"/admin/submissions/{submission_id}/hold"
+        return self._post(where, HoldBody(reason=reason), SubmissionBody)
+
+    def release(self, submission_id: int) -> SubmissionBody:
+        where = f"/admin/submissions/{submission_id}/release"
+        return self._read(self._request("POST", where), SubmissionBody)
 
     def backup(self) -> BackupBody:
         return self._read(self._request("POST", "/admin/backup"), BackupBody)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,8 +13,17 @@ from judge.model import Contest, Mode, Problem, Refusal, Role
 from judge.notices import NoticeBoard, Notices
 from judge.ports import Identity, JobRecord, NewSubmission, OpenContest, Store
 from judge.receipts import ReceiptKey, sign
+from judge.sameness import sameness
 from judge.text import moment
 from judge.wire import ReceiptBody
+
+Hindrance = Callable[[str, Mode], Refusal | None]
+"""Why nothing of a mode can be judged on a device now, or None: what no problem and no file decides."""
+
+
+def no_hindrance(device: str, mode: Mode) -> Refusal | None:
+    """Hinders nothing."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +44,19 @@ class HandedIn:
 class Intake:
     """The door that every submission comes in by: `start`, then `confirm` what the store says.
 
-    A refused submission leaves no trace. May be used from any thread.
+    hindrance: asked for ranked submissions. A refused submission leaves no trace. May be used from any
+    thread.
     """
 
     opened: OpenContest
     notices: NoticeBoard
     store: Store
     key: ReceiptKey
+    hindrance: Hindrance = no_hindrance
 
     def start(self, handed: HandedIn, identity: Identity) -> Future[JobRecord | Refusal] | Refusal:
         """Check a submission and have it stored; `confirm` what comes of it."""
-        new = check(handed, identity, self.opened, self.notices.now)
+        new = check(handed, identity, self.opened, self.notices.now, self.hindrance)
         if isinstance(new, Refusal):
             return new
         quota = self.opened.contest.quotas.get(new.mode)
@@ -57,9 +68,13 @@ class Intake:
 
 
 def check(
-    handed: HandedIn, identity: Identity, opened: OpenContest, notices: Notices
+    handed: HandedIn,
+    identity: Identity,
+    opened: OpenContest,
+    notices: Notices,
+    hindrance: Hindrance = no_hindrance,
 ) -> NewSubmission | Refusal:
-    """The submission as it may be stored, or the first reason against it. Pure.
+    """The submission as it may be stored, or the first reason against it. Pure but for `hindrance`.
 
     The cheap and general reasons come first: who, whether anything is taken now, for what; then the
     files.
@@ -87,12 +102,9 @@ def check(
         return Refusal("mode_unknown", _unknown("mode", handed.mode, list(Mode), problem.id))
     mode = Mode(handed.mode)
     if mode is Mode.RANKED:
-        return Refusal(
-            "ranked_not_yet",
-            "Ranked runs are not open yet: hand in with --mode benchmark, which checks the kernel on "
-            "public and secret cases and times it for practice.",
-            409,
-        )
+        refusal = _not_ranked(problem) or hindrance(handed.device, mode)
+        if refusal is not None:
+            return refusal
     unpacked = unpack(handed.uploads, problem.languages)
     if isinstance(unpacked, Refusal):
         return unpacked
@@ -107,6 +119,7 @@ def check(
         digest=digest_of_files(unpacked.files),
         files=unpacked.files,
         received_at=handed.received_at,
+        sameness=sameness(unpacked.main, unpacked.files) if mode is Mode.RANKED else "",
     )
 
 
@@ -145,6 +158,18 @@ def _problem(name: str, opened: OpenContest) -> Problem | Refusal:
         known = list(opened.contest.problems)
         return Refusal("problem_unknown", _unknown("problem", name, known, ""), 404)
     return problem
+
+
+def _not_ranked(problem: Problem) -> Refusal | None:
+    """Why the problem has no ranked runs, or None if it has."""
+    if problem.baseline is not None:
+        return None
+    return Refusal(
+        "ranked_not_offered",
+        f"{problem.id} names no baseline to measure against, so it has no ranked runs: hand in with "
+        "--mode benchmark, which checks the kernel on public and secret cases and times it for practice.",
+        409,
+    )
 
 
 def _unknown(noun: str, given: str, known: Sequence[str], problem: str) -> str:

@@ -7,8 +7,8 @@ import logging
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import Response
 
-from judge.api.answers import answer, answer_list, api_router
-from judge.api.auth import Guard
+from judge.api.answers import answer, answer_list, api_router, insist
+from judge.api.auth import Guard, Id
 from judge.api.errors import RefusedError
 from judge.api.parts import Parts
 from judge.ports import Identity
@@ -18,10 +18,12 @@ from judge.wire import (
     AckBody,
     BackupBody,
     EventBody,
+    HoldBody,
     IntakeBody,
     InviteCodesBody,
     InvitesBody,
     NewAnnouncementBody,
+    SubmissionBody,
 )
 
 log = logging.getLogger(__name__)
@@ -57,6 +59,26 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
         store.add_invites([invite_hash(code) for code in codes], body.team, clock())
         log.info("invites made count=%s by=%s", body.count, organizer.token_id)
         return answer(InviteCodesBody(codes=codes), 201)
+
+    @routes.post("/submissions/{submission_id}/hold", response_model=SubmissionBody)
+    def hold(
+        submission_id: Id, body: HoldBody, organizer: Identity = Depends(guard.organizer)
+    ) -> Response:
+        """Hold a judged submission back from its board, for a reason its author is shown."""
+        return _moderated(submission_id, body.reason, organizer)
+
+    @routes.post("/submissions/{submission_id}/release", response_model=SubmissionBody)
+    def release(submission_id: Id, organizer: Identity = Depends(guard.organizer)) -> Response:
+        """Let a held submission go back to its board."""
+        return _moderated(submission_id, "", organizer)
+
+    def _moderated(submission_id: int, hold: str, organizer: Identity) -> Response:
+        record = insist(store.moderate(submission_id, hold, organizer.token_id, clock()))
+        log.info(
+            "entry moderated submission=%s held=%s by=%s",
+            *(submission_id, record.held, organizer.token_id),
+        )
+        return answer(parts.views.body(record, organizer))
 
     @routes.post("/backup", response_model=BackupBody, status_code=201)
     def backup(organizer: Identity = Depends(guard.organizer)) -> Response:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from judge.cli.login import Json, Server, Token, connect
-from judge.cli.talk import answer, json_of, print_json, say, show, table
+from judge.cli.talk import WrongUse, answer, json_of, print_json, say, show, table
 from judge.cli.tokens import list_tokens, revoke
 from judge.model import Role
 from judge.text import moment
@@ -66,6 +66,41 @@ def resume(server: Server = None, token: Token = None) -> None:
     with connect(server, token) as client:
         client.set_intake(True)
     answer("intake open")
+
+
+@commands.command()
+def hold(
+    submission: Annotated[int, typer.Argument(metavar="ID", min=1)],
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Shown to its author.")],
+    server: Server = None,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Hold a judged submission back from its board."""
+    if not reason.strip():
+        raise WrongUse("--reason is empty: say what its author shall read.")
+    with connect(server, token) as client:
+        body = client.hold(submission, reason)
+    if as_json:
+        print_json(body)
+        return
+    answer(f"submission {submission} held")
+
+
+@commands.command()
+def release(
+    submission: Annotated[int, typer.Argument(metavar="ID", min=1)],
+    server: Server = None,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Let a held submission go back to its board."""
+    with connect(server, token) as client:
+        body = client.release(submission)
+    if as_json:
+        print_json(body)
+        return
+    answer(f"submission {submission} released")
 
 
 @commands.command()

@@ -21,6 +21,12 @@ class NewAnnouncementBody(Body):
     text: Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
 
 
+class HoldBody(Body):
+    """Hold a submission back from its board; the reason is shown to its author."""
+
+    reason: Annotated[ShortText, StringConstraints(min_length=1, strip_whitespace=True)]
+
+
 class BackupBody(Body):
     """Where on the server the copy was written."""
 

@@ -13,6 +13,7 @@ import pytest
 from judge.archive import digest_of_files
 from judge.intake import HandedIn, Intake
 from judge.model import (
+    Baseline,
     Case,
     Contest,
     JobState,
@@ -164,10 +165,71 @@ def test_unknown_mode_is_refused_with_those_there_are(intake: Intake, ada: Ident
     assert "test, benchmark, ranked" in refusal.detail
 
 
-def test_ranked_is_refused_with_what_to_do_instead(intake: Intake, ada: Identity) -> None:
+def test_ranked_is_refused_without_a_baseline_with_what_to_do_instead(
+    intake: Intake, ada: Identity
+) -> None:
     refusal = refused(intake, ada, mode="ranked")
-    assert refusal.code == "ranked_not_yet"
+    assert (refusal.code, refusal.status) == ("ranked_not_offered", 409)
     assert "--mode benchmark" in refusal.detail
+
+
+@pytest.fixture
+def ranking(intake: Intake) -> Intake:
+    """An intake whose problem has a baseline."""
+    problem = replace(PROBLEM, baseline=Baseline("plain torch", "submissions/plain.py", "b" * 64))
+    return replace(intake, opened=replace(intake.opened, problems={"topk": problem}))
+
+
+def test_a_ranked_submission_is_taken_where_there_is_a_baseline(
+    ranking: Intake, ada: Identity
+) -> None:
+    taken = receive(ranking, replace(HANDED, mode="ranked"), ada)
+    assert not isinstance(taken, Refusal)
+    assert (taken[0].mode, taken[1].mode) == (Mode.RANKED, Mode.RANKED)
+    assert ranking.store.record(taken[0].submission.id) == taken[0]
+
+
+def test_ranked_submissions_of_one_kernel_have_one_sameness_and_others_none(
+    ranking: Intake, ada: Identity
+) -> None:
+    def sameness(mode: str, content: bytes) -> str:
+        handed = replace(HANDED, mode=mode, uploads=(("topk.py", content),))
+        taken = receive(ranking, handed, ada)
+        assert not isinstance(taken, Refusal)
+        stored = ranking.store.record(taken[0].submission.id)
+        assert stored is not None
+        return stored.submission.sameness
+
+    first = sameness("ranked", KERNEL)
+    assert len(first) == 64
+    assert sameness("ranked", b"# faster\n" + KERNEL) == first
+    assert sameness("ranked", KERNEL + b"print()\n") != first
+    assert sameness("test", KERNEL) == ""
+
+
+def test_what_hinders_ranked_runs_of_a_device_refuses_them_and_nothing_else(
+    ranking: Intake, ada: Identity
+) -> None:
+    asked = []
+
+    def no_runner(device: str, mode: Mode) -> Refusal:
+        asked.append((device, mode))
+        return Refusal("no_runner", f"No runner of {device} may rank.", 503)
+
+    hindered = replace(ranking, hindrance=no_runner)
+    refusal = refused(hindered, ada, mode="ranked")
+    assert (refusal.code, refusal.status) == ("no_runner", 503)
+    assert asked == [("cpu", Mode.RANKED)]
+    assert refused(hindered, ada, mode="ranked", uploads=()).code == "no_runner"
+    assert not isinstance(receive(hindered, replace(HANDED, mode="benchmark"), ada), Refusal)
+    assert len(asked) == 2
+
+
+def test_that_a_problem_has_no_ranked_runs_comes_before_what_hinders_them(
+    intake: Intake, ada: Identity
+) -> None:
+    hindered = replace(intake, hindrance=lambda device, mode: Refusal("no_runner", "None.", 503))
+    assert refused(hindered, ada, mode="ranked").code == "ranked_not_offered"
 
 
 def test_bad_files_are_refused_in_the_archives_words(intake: Intake, ada: Identity) -> None:

@@ -46,18 +46,21 @@ DOORS = {
     ("post", "/api/v1/admin/intake"): ORGANIZER,
     ("post", "/api/v1/admin/announcements"): ORGANIZER,
     ("post", "/api/v1/admin/invites"): ORGANIZER,
+    ("post", "/api/v1/admin/submissions/{submission_id}/hold"): ORGANIZER,
+    ("post", "/api/v1/admin/submissions/{submission_id}/release"): ORGANIZER,
     ("post", "/api/v1/admin/backup"): ORGANIZER,
     ("get", "/api/v1/admin/events"): ORGANIZER,
 }
 
 # Foreign submissions and tokens are answered as if they did not exist.
-HIDDEN = ("/submissions/{submission_id}", "/tokens/{token_id}")
+HIDDEN = ("/api/v1/submissions/{submission_id}", "/api/v1/tokens/{token_id}")
 
 BODIES: dict[str, dict[str, Any]] = {
     "/api/v1/register": {"name": "Walker"},
     "/api/v1/admin/intake": {"open": True},
     "/api/v1/admin/announcements": {"text": "Hello"},
     "/api/v1/admin/invites": {"count": 1},
+    "/api/v1/admin/submissions/{submission_id}/hold": {"reason": "odd"},
     "/api/v1/runner/jobs/{job_id}/claim": {
         "runner": "r",
         "problem_digests": {},
@@ -133,7 +136,7 @@ def test_only_those_who_may_pass_a_door(judge, askers, finished, method, path, a
     answer = ask(http, method, address, body)
     askers["owner"].delete(f"/tokens/{spare['token_id']}")
     let_in = asker in DOORS[method, path]
-    refused = {401} if asker == "nobody" else {404} if any(h in path for h in HIDDEN) else {403}
+    refused = {401} if asker == "nobody" else {404} if path.startswith(HIDDEN) else {403}
     if let_in:
         assert answer.status_code not in (401, 500), answer.text
         # Refusals about the matter, not about the person.

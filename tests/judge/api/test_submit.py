@@ -127,10 +127,6 @@ MALFORMED = {
         {"data": {**FIELDS, "mode": "turbo"}, "files": ONE_FILE},
         *(400, "mode_unknown", "benchmark"),
     ),
-    "ranked": (
-        {"data": {**FIELDS, "mode": "ranked"}, "files": ONE_FILE},
-        *(409, "ranked_not_yet", "benchmark"),
-    ),
     "wrong extension": (
         {"data": FIELDS, "files": {"files": ("topk.txt", KERNEL)}},
         *(400, "wrong_extension", "topk.txt"),

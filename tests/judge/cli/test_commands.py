@@ -234,7 +234,7 @@ def test_problems_boards_and_whoami_answer_people_and_programs(ada: Shell) -> No
 
 
 def test_refusals_of_the_judge_are_wrong_use_with_its_sentence(ada: Shell) -> None:
-    words = ("submit", str(ada.kernel()), "--problem", "topk", "--mode", "ranked", "--json")
+    words = ("submit", str(ada.kernel()), "--problem", "topk", "--device", "abacus", "--json")
     status, out, err = ada.run(*words)
     assert status == 2
     assert json.loads(out)["detail"] == err.strip()
@@ -275,6 +275,34 @@ def test_organizers_run_the_day(ada: Shell, organizer: Shell) -> None:
     assert "judge" in organizer.fine("admin", "backup")
     events = organizer.fine("admin", "events", "--json", "--limit", "1000")
     assert {EventBody.model_validate(e).kind for e in json.loads(events)}
+
+
+def test_organizers_hold_and_release_what_was_judged(
+    ada: Shell, organizer: Shell, runner: HandRunner
+) -> None:
+    status, out, err = judged(ada, runner, Verdict.ACCEPTED, "--json")
+    assert status == 0, err
+    number = str(SubmissionBody.model_validate_json(out).id)
+    assert "held" in organizer.fine("admin", "hold", number, "--reason", "odd times")
+    told = organizer.fine("admin", "hold", number, "--reason", "odder", "--json")
+    assert SubmissionBody.model_validate_json(told).held
+    assert "released" in organizer.fine("admin", "release", number)
+    told = organizer.fine("admin", "release", number, "--json")
+    assert not SubmissionBody.model_validate_json(told).held
+    events = organizer.fine("admin", "events")
+    assert "entry.held" in events
+    assert "entry.released" in events
+    for wrong in (
+        ("admin", "hold", number),
+        ("admin", "hold", number, "--reason", " "),
+        ("admin", "hold", "999999", "--reason", "odd"),
+        ("admin", "release", "nought"),
+        ("admin", "release", "999999"),
+    ):
+        status, _, err = organizer.run(*wrong)
+        assert status == 2, wrong
+        assert err.strip(), wrong
+    assert ada.run("admin", "hold", number, "--reason", "odd")[0] == 2
 
 
 def test_a_revoked_token_is_worthless_and_says_so(ada: Shell) -> None:
