@@ -33,6 +33,7 @@ from judge.wire import (
     NewAnnouncementBody,
     NewTokenBody,
     ProblemBody,
+    RankedBoardBody,
     ReceiptBody,
     ReceiptKeyBody,
     RegisterBody,
@@ -257,8 +258,12 @@ class JudgeClient:
         return self._get_list("/boards", BoardRefBody)
 
     def board(self, problem_id: str, device: str, mode: Mode = Mode.BENCHMARK) -> BoardBody:
-        where = f"/boards/{quote(problem_id, safe='')}/{quote(device, safe='')}"
-        return self._get(where, BoardBody, {"mode": mode.value})
+        """A practice table. Of other modes there is none, as the judge will say."""
+        return self._get(_board_path(problem_id, device), BoardBody, {"mode": mode.value})
+
+    def ranked_board(self, problem_id: str, device: str) -> RankedBoardBody:
+        query = {"mode": Mode.RANKED.value}
+        return self._get(_board_path(problem_id, device), RankedBoardBody, query)
 
     def receipt_key(self) -> ReceiptKeyBody:
         """The public key that receipts are signed with."""
@@ -345,3 +350,7 @@ class JudgeClient:
                 "Is the address right?"
             ) from None
         raise ApiRefusal(body.detail, body.code, response.status_code)
+
+
+def _board_path(problem_id: str, device: str) -> str:
+    return f"/boards/{quote(problem_id, safe='')}/{quote(device, safe='')}"

@@ -6,7 +6,9 @@ Pages show wire bodies and decide nothing: what a viewer may know was settled by
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from importlib.resources import files
+from itertools import groupby
 from typing import Any, Final, Protocol
 
 from fastapi import APIRouter, Form, Request
@@ -19,7 +21,7 @@ from starlette.exceptions import HTTPException
 
 from judge import text
 from judge.address import API
-from judge.model import Refusal, Role
+from judge.model import Block, Refusal, Role
 from judge.ports import Identity
 from judge.wire import (
     MAX_LOG_CHARS,
@@ -29,9 +31,11 @@ from judge.wire import (
     ContestBody,
     ErrorBody,
     ProblemBody,
+    RankedBoardBody,
+    RunBody,
     SubmissionBody,
 )
-from leaderboard.plots import HEIGHT, WIDTH, strip
+from leaderboard.plots import HEIGHT, WIDTH, Dots, scatters, speedup_axis, strip
 
 COOKIE: Final = "judge_token"
 LONGEST_NUMBER: Final = 19
@@ -57,6 +61,8 @@ class PageSource(Protocol):
 
     def board(self, problem: str, device: str) -> BoardBody | Refusal: ...
 
+    def ranked_board(self, problem: str, device: str) -> RankedBoardBody | Refusal: ...
+
     def problem(self, problem: str) -> ProblemBody | Refusal: ...
 
     def statement(self, problem: str) -> str: ...
@@ -75,6 +81,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     env.filters["us"] = text.microseconds
+    env.filters["speedup"] = text.speedup
     env.filters["error"] = text.error_size
     env.filters["moment"] = text.moment
     env.filters["plain"] = text.plain
@@ -82,6 +89,44 @@ def _environment() -> Environment:
         max_log_chars=MAX_LOG_CHARS, strip=strip, strip_width=WIDTH, strip_height=HEIGHT
     )
     return env
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlot:
+    """The box pairs of one series of a block, as a page shows them. broken: those without a value."""
+
+    name: str
+    dots: Dots | None
+    pairs: int
+    broken: int
+
+
+BLOCKS: Final[Mapping[Block, str]] = {
+    Block.BEFORE: "baseline against its copy, before",
+    Block.CANDIDATE: "baseline against this submission",
+    Block.GUARD: "baseline against its copy, after",
+}
+
+
+def blocks_of(run: RunBody) -> list[BlockPlot]:
+    """The series of a run in their order, on one scale, so that their scatter compares by eye."""
+    series = [
+        (block, number, [pair.speedup for pair in pairs])
+        for (block, number), pairs in groupby(run.pairs, lambda pair: (pair.block, pair.series))
+    ]
+    valid = [[ratio for ratio in ratios if ratio is not None] for _, _, ratios in series]
+    # Around 1 where it ought to be 1, around their own mean where nobody knows what it ought to be.
+    middles = [None if block is Block.CANDIDATE else 1.0 for block, _, _ in series]
+    plots = scatters(list(zip(valid, middles, strict=True)))
+    return [
+        BlockPlot(
+            name=BLOCKS[block] + (f" (repeat {number})" if number else ""),
+            dots=dots,
+            pairs=len(ratios),
+            broken=ratios.count(None),
+        )
+        for (block, number, ratios), dots in zip(series, plots, strict=True)
+    ]
 
 
 def _local_path(target: str) -> str:
@@ -130,7 +175,15 @@ class Pages:
         board = self._source.board(problem, device)
         if isinstance(board, Refusal):
             return self.refuse(request, board)
-        return self.render(request, "board.html", board=board)
+        ranked = self._source.ranked_board(problem, device)
+        if isinstance(ranked, Refusal):
+            return self.refuse(request, ranked)
+        bands = [list(band) for _, band in groupby(ranked.entries, lambda entry: entry.band)]
+        shown = [entry.claim for entry in ranked.entries if entry.claim]
+        axis = speedup_axis([(claim.low, claim.high) for claim in shown])
+        return self.render(
+            request, "board.html", board=board, ranked=ranked, bands=bands, axis=axis
+        )
 
     def problem(self, request: Request, problem: str) -> HTMLResponse:
         body = self._source.problem(problem)
@@ -148,7 +201,8 @@ class Pages:
         body = self._source.submission(int(number), viewer)
         if isinstance(body, Refusal):
             return self.refuse(request, body)
-        return self.render(request, "submission.html", s=body)
+        blocks = [blocks_of(run) for run in body.ranked.runs] if body.ranked else []
+        return self.render(request, "submission.html", s=body, blocks=blocks)
 
     def history(self, request: Request) -> HTMLResponse:
         viewer = self.viewer(request)
@@ -195,12 +249,13 @@ def router(source: PageSource) -> APIRouter:
     def home(request: Request) -> Response:
         return pages.home(request)
 
+    @routes.get("/boards/{problem}/{device}.ranked.json")
+    def ranked_json(problem: str, device: str) -> Response:
+        return _answer(source.ranked_board(problem, device))
+
     @routes.get("/boards/{problem}/{device}.json")
     def board_json(problem: str, device: str) -> Response:
-        board = source.board(problem, device)
-        if isinstance(board, Refusal):
-            return _json(ErrorBody(detail=board.detail, code=board.code), board.status)
-        return _json(board)
+        return _answer(source.board(problem, device))
 
     @routes.get("/boards/{problem}/{device}")
     def board(request: Request, problem: str, device: str) -> Response:
@@ -251,8 +306,12 @@ def error_pages(source: PageSource, answer_of_api: Handler) -> Handler:
     return answer
 
 
-def _json(body: Body, status: int = 200) -> Response:
-    return Response(body.model_dump_json(), status_code=status, media_type="application/json")
+def _answer(found: Body | Refusal) -> Response:
+    """A body as the API would give it, or the API's error."""
+    if isinstance(found, Refusal):
+        body: Body = ErrorBody(detail=found.detail, code=found.code)
+        return Response(body.model_dump_json(), found.status, media_type="application/json")
+    return Response(found.model_dump_json(), media_type="application/json")
 
 
 def static_files() -> StaticFiles:

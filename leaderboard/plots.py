@@ -98,26 +98,48 @@ def _ticks(axis: Axis, step: float, decimals: int) -> tuple[tuple[float, str], .
     return tuple(ticks)
 
 
-def reach(groups: Sequence[Sequence[float]]) -> float:
-    """How far speedups lie from the middle of their own group at most, as a share; 1 % at least."""
-    far = [
-        abs(math.log(ratio / geometric_mean(group))) for group in groups if group for ratio in group
-    ]
-    return max(LEAST_REACH, math.expm1(max(far, default=0.0)))
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """Speedups of box pairs around `middle`, which lies at half of `WIDTH`; `low`, `high` at its ends.
 
-
-def deviations(
-    ratios: Sequence[float], middle: float, far: float
-) -> tuple[tuple[float, float], ...]:
-    """Place speedups around `middle`, which lies at half of `WIDTH`; `far` of it lies at the edge.
-
-    Groups drawn with one `far` have one scale, so their scatter compares by eye. y: their order.
+    y: the order of the pairs, the first at the top. mean_x: where their geometric mean lies.
     """
+
+    dots: tuple[tuple[float, float], ...]
+    mean: float
+    mean_x: float
+    low: float
+    middle: float
+    high: float
+
+
+def scatters(groups: Sequence[tuple[Sequence[float], float | None]]) -> list[Dots | None]:
+    """Place groups of speedups on one scale, so that their scatter compares by eye; None for none.
+
+    groups: speedups of box pairs, with what lies in the middle: their geometric mean for None.
+    """
+    means = [geometric_mean(ratios) if ratios else 1.0 for ratios, _ in groups]
+    middles = [
+        mean if middle is None else middle for mean, (_, middle) in zip(means, groups, strict=True)
+    ]
+    placed = list(zip(groups, means, middles, strict=True))
+    far = [abs(math.log(ratio / middle)) for (ratios, _), _, middle in placed for ratio in ratios]
+    far_log = max(math.log1p(LEAST_REACH), max(far, default=0.0))
+    return [
+        _scatter(ratios, mean, middle, far_log) if ratios else None
+        for (ratios, _), mean, middle in placed
+    ]
+
+
+def _scatter(ratios: Sequence[float], mean: float, middle: float, far_log: float) -> Dots:
     span = max(1, len(ratios) - 1)
-    half = WIDTH / 2 - PAD
-    placed = []
-    for number, ratio in enumerate(ratios):
-        share = math.log(ratio / middle) / math.log1p(far)
-        x = WIDTH / 2 + half * min(max(share, -1.0), 1.0)
-        placed.append((round(x, 1), round(PAD + (HEIGHT - 2 * PAD) * number / span, 1)))
-    return tuple(placed)
+
+    def x(ratio: float) -> float:
+        return round(WIDTH / 2 + (WIDTH / 2 - PAD) * math.log(ratio / middle) / far_log, 1)
+
+    dots = tuple(
+        (x(ratio), round(PAD + (HEIGHT - 2 * PAD) * number / span, 1))
+        for number, ratio in enumerate(ratios)
+    )
+    reach = math.exp(far_log)
+    return Dots(dots, mean, x(mean), middle / reach, middle, middle * reach)

@@ -9,12 +9,12 @@ import typer
 
 from judge.cli.folder import make_folder
 from judge.cli.login import Json, Server, Token, connect
-from judge.cli.render import board_table
+from judge.cli.render import board_table, ranked_table
 from judge.cli.talk import WrongUse, answer, print_json, say, show, table
 from judge.client import JudgeClient
 from judge.model import Mode
 from judge.text import moment
-from judge.wire import BoardBody, ProblemBody
+from judge.wire import BoardBody, ProblemBody, RankedBoardBody
 
 STARTER = "starter."
 
@@ -108,7 +108,7 @@ def init(
         say(f"Next: judge submit {name / starter} --problem {body.id}")
 
 
-def board_lines(board: BoardBody, with_times: bool = False) -> None:
+def board_lines(board: BoardBody | RankedBoardBody, with_times: bool = False) -> None:
     """Print one board."""
     frozen = ", frozen" if board.frozen else ""
     answer(
@@ -118,21 +118,39 @@ def board_lines(board: BoardBody, with_times: bool = False) -> None:
     )
     if not board.entries:
         answer("nobody yet")
-        return
-    show(board_table(board, with_times))
+    elif isinstance(board, RankedBoardBody):
+        show(ranked_table(board))
+    else:
+        show(board_table(board, with_times))
+
+
+def boards_of(
+    client: JudgeClient, problem: str, device: str, mode: Mode | None
+) -> list[BoardBody | RankedBoardBody]:
+    """The board of a mode; without one the practice table, after the ranked board if that has entries."""
+    if mode is Mode.RANKED:
+        return [client.ranked_board(problem, device)]
+    if mode is not None:
+        return [client.board(problem, device, mode)]
+    ranked = client.ranked_board(problem, device)
+    return [*([ranked] if ranked.entries else []), client.board(problem, device)]
 
 
 @commands.command()
 def board(
     problem: Annotated[str | None, typer.Argument(metavar="[PROBLEM]")] = None,
     device: Annotated[str | None, typer.Option("--device", metavar="NAME")] = None,
-    mode: Annotated[Mode, typer.Option("--mode")] = Mode.BENCHMARK,
-    times: Annotated[bool, typer.Option("--times", help="Also the time of every case.")] = False,
+    mode: Annotated[
+        Mode | None, typer.Option("--mode", help="ranked or benchmark; both without it.")
+    ] = None,
+    times: Annotated[
+        bool, typer.Option("--times", help="Also the time of every case (benchmark).")
+    ] = False,
     server: Server = None,
     token: Token = None,
     as_json: Json = False,
 ) -> None:
-    """Show the board of a problem, or every board."""
+    """Show the boards of a problem, or every board: the ranked one first, then practice."""
     with connect(server, token, needs_token=False) as client:
         wanted = [
             (ref.problem, ref.device)
@@ -143,7 +161,7 @@ def board(
             wanted = [(problem, device)]  # the judge says what it makes of an unknown pair
         elif not wanted:
             raise WrongUse("There is no such board; judge problems lists problems and devices.")
-        found = [client.board(*pair, mode) for pair in wanted]
+        found = [board for pair in wanted for board in boards_of(client, *pair, mode)]
     if as_json:
         print_json(found[0] if problem is not None and len(found) == 1 else found)
         return

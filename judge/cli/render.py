@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from rich.table import Table
 from rich.text import Text
 
 from judge.cli.talk import table
-from judge.model import JobState, Stage, Verdict
-from judge.stats import relative_spread
-from judge.text import error_size, microseconds, moment, plain
-from judge.wire import BoardBody, CaseResultBody, MeasurementBody, ReceiptBody, SubmissionBody
+from judge.model import Block, JobState, Stage, Verdict
+from judge.stats import geometric_mean, relative_spread
+from judge.text import error_size, microseconds, moment, plain, speedup
+from judge.wire import (
+    BoardBody,
+    CaseResultBody,
+    MeasurementBody,
+    RankedBoardBody,
+    RankedBody,
+    ReceiptBody,
+    RunBody,
+    SubmissionBody,
+)
 
 LOG_LINES = 30
 SHOWN_DIFFERENCES = 5
+HELD = "held: an organizer will look at it"
 
 STYLES: Mapping[Verdict, str] = {
     Verdict.ACCEPTED: "green",
@@ -30,8 +41,14 @@ def styled(verdict: Verdict) -> Text:
 
 def stage_line(body: SubmissionBody, with_eta: bool = True) -> str:
     """Where a submission stands, in a few words: its place, its stage with counts, or its verdict."""
+    if body.confirming:
+        return f"a confirmation run is {body.state.value}: {_stage(body, with_eta)}"
+    return _stage(body, with_eta)
+
+
+def _stage(body: SubmissionBody, with_eta: bool) -> str:
     if body.state is JobState.QUEUED:
-        again = f", attempt {body.attempt + 1}" if body.attempt else ""
+        again = f", attempt {body.attempt + 1}" if body.attempt and not body.confirming else ""
         place = (
             "waiting" if body.place is None else f"place {body.place} in the {body.device} queue"
         )
@@ -45,6 +62,14 @@ def stage_line(body: SubmissionBody, with_eta: bool = True) -> str:
         return "starting"
     steps = f" {body.progress.done}/{body.progress.total}" if body.progress.total else ""
     return f"{plain(body.progress.stage)}{steps}"
+
+
+def verdict_line(body: SubmissionBody) -> str:
+    """The verdict, with the speedup that a ranked run came to."""
+    if body.verdict is None:
+        return stage_line(body)
+    made = body.ranked.claim if body.ranked else None
+    return f"{body.verdict.value}: {made.sentence}" if made else body.verdict.value
 
 
 def receipt_line(receipt: ReceiptBody) -> str:
@@ -132,6 +157,8 @@ def log_lines(body: SubmissionBody) -> list[str]:
 def closing_lines(body: SubmissionBody) -> list[str]:
     """Score, isolation and what else the reader must know."""
     lines = []
+    if body.ranked is not None and body.ranked.claim is not None:
+        lines.append(f"measured: {body.ranked.claim.workload}; {body.ranked.claim.axis}")
     if body.geomean_ns is not None:
         timed = [c for c in body.outcome.results if c.stage is Stage.TIMING] if body.outcome else []
         secret = ", secret ones included" if any(c.secret for c in timed) else ""
@@ -142,12 +169,86 @@ def closing_lines(body: SubmissionBody) -> list[str]:
     if body.outcome is not None and body.outcome.isolation != "full":
         lines.append(f"{body.outcome.isolation} isolation: this runner cannot hold boxes fully")
     if body.held:
-        lines.append("held: an organizer will look at it")
+        lines.append(f"held for an organizer: {body.hold}" if body.hold else HELD)
     return lines
 
 
+def runs_table(ranked: RankedBody) -> Table:
+    """The box pairs of every run of a ranked job: one row per series of a block, in their order."""
+    rows = []
+    for number, run in enumerate(ranked.runs, start=1):
+        for (block, series), pairs in groupby(run.pairs, lambda pair: (pair.block, pair.series)):
+            ratios = [pair.speedup for pair in pairs]
+            valid = [ratio for ratio in ratios if ratio is not None]
+            rows.append(
+                [
+                    f"{number} of {len(ranked.runs)}",
+                    block.value + (f", repeat {series}" if series else ""),
+                    str(len(ratios)),
+                    speedup(geometric_mean(valid) if valid else None),
+                    speedup(min(valid, default=None)),
+                    speedup(max(valid, default=None)),
+                    "counts" if run.published and block is Block.CANDIDATE else "",
+                ]
+            )
+    columns = ("run", "box pairs", "n", "mean", "lowest", "highest", "note")
+    return table(columns, rows, right="n,mean,lowest,highest")
+
+
+def reason_lines(ranked: RankedBody) -> list[str]:
+    """Why runs of a ranked job are void or held."""
+    lines = []
+    for number, run in enumerate(ranked.runs, start=1):
+        lines += [f"run {number} is void: {run.void}"] if run.void else []
+        lines += [f"run {number}: {finding}" for finding in run.findings]
+    return lines
+
+
+def arms_table(run: RunBody) -> Table:
+    """Both arms of every secret case of a run, for those who may see them."""
+    rows = [
+        (
+            arms.case,
+            microseconds(arms.baseline_median_ns),
+            microseconds(arms.candidate_median_ns),
+            speedup(arms.speedup),
+        )
+        for arms in run.cases
+    ]
+    return table(
+        ("secret case", "baseline", "submission", "speedup"), rows, "baseline,submission,speedup"
+    )
+
+
+def ranked_table(board: RankedBoardBody) -> Table:
+    """A ranked board, best first; equal ranks cannot be told apart."""
+    columns = ["rank", "team", "speedup", "interval"]
+    columns += [f"against {board.best}"] if board.best else []
+    columns += ["pairs", "submissions", "received", "note"]
+    rows = []
+    for entry in board.entries:
+        made = entry.claim
+        least = ">= " if made and made.at_least else ""
+        row = [
+            "-" if entry.rank is None else str(entry.rank),
+            entry.team,
+            f"{least}{speedup(made.speedup)}" if made else "-",
+            f"{speedup(made.low, '')} - {speedup(made.high, '')}" if made else "-",
+        ]
+        if board.best:
+            row.append(speedup(entry.against_best.speedup if entry.against_best else None))
+        row += [
+            str(made.pairs) if made else "-",
+            ", ".join(map(str, entry.submission_ids)),
+            moment(entry.received_at),
+            entry.note,
+        ]
+        rows.append(row)
+    return table(columns, rows, right=f"rank,speedup,interval,against {board.best},pairs")
+
+
 def board_table(board: BoardBody, with_times: bool = False) -> Table:
-    """A board, best first."""
+    """A practice table, best first."""
     columns = ["rank", "team", "geomean", *(board.cases if with_times else ())]
     columns += ["submission", "received", "note"]
     rows = []
@@ -170,11 +271,15 @@ def board_table(board: BoardBody, with_times: bool = False) -> Table:
 
 def history_table(bodies: Sequence[SubmissionBody], with_authors: bool) -> Table:
     """Submissions, one a line, in the order given."""
-    columns = ["id", "problem", "device", "mode", "received", "state", "geomean", "file"]
+    columns = ["id", "problem", "device", "mode", "received", "state", "geomean", "speedup", "file"]
     rows: list[list[str | Text]] = []
     for body in bodies:
         state: str | Text = styled(body.verdict) if body.verdict else stage_line(body, False)
         row: list[str | Text] = [str(body.id), body.problem, body.device, body.mode.value]
-        row += [moment(body.received_at), state, microseconds(body.geomean_ns), body.main]
+        made = body.ranked.claim if body.ranked else None
+        row += [moment(body.received_at), state, microseconds(body.geomean_ns)]
+        row += [speedup(made.speedup if made else None), body.main]
         rows.append([*row, f"{body.author} ({body.team})"] if with_authors else row)
-    return table([*columns, "author"] if with_authors else columns, rows, right="id,geomean")
+    return table(
+        [*columns, "author"] if with_authors else columns, rows, right="id,geomean,speedup"
+    )

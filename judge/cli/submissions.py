@@ -15,15 +15,19 @@ from judge.cli.folder import note_for, read_submission
 from judge.cli.login import Json, Server, Token, connect
 from judge.cli.problems import chosen_problem
 from judge.cli.render import (
+    arms_table,
     case_table,
     closing_lines,
     fault_lines,
     heading,
     history_table,
     log_lines,
+    reason_lines,
     receipt_line,
+    runs_table,
     stage_line,
     styled,
+    verdict_line,
 )
 from judge.cli.talk import (
     Exit,
@@ -41,7 +45,7 @@ from judge.cli.talk import (
 from judge.client import JudgeClient, Target
 from judge.model import Mode
 from judge.text import plain
-from judge.wire import MAX_LISTED, Body, ProblemBody, SubmissionBody
+from judge.wire import MAX_LISTED, Body, ProblemBody, RankedBody, SubmissionBody
 
 Id = Annotated[int, typer.Argument(metavar="ID", min=1)]
 
@@ -88,7 +92,7 @@ def report(body: SubmissionBody) -> None:
     if body.verdict is None:
         answer(stage_line(body))
         return
-    answer(body.verdict.value, style=f"bold {styled(body.verdict).style}")
+    answer(verdict_line(body), style=f"bold {styled(body.verdict).style}")
     if body.outcome is not None and body.outcome.message:
         answer(body.outcome.message)
     cases = case_table(body)
@@ -100,6 +104,17 @@ def report(body: SubmissionBody) -> None:
                 answer(line)
     for line in (*closing_lines(body), *log_lines(body)):
         answer(line)
+
+
+def report_runs(ranked: RankedBody) -> None:
+    """Every run of a ranked job: its box pairs, what stands against it, its cases if they are shown."""
+    if ranked.runs:
+        show(runs_table(ranked))
+    for line in reason_lines(ranked):
+        answer(line)
+    for run in ranked.runs:
+        if run.published and run.cases:
+            show(arms_table(run))
 
 
 def chosen_device(problem: ProblemBody, device: str | None) -> str:
@@ -269,6 +284,8 @@ def show_submission(
         return
     answer(heading(body), style="bold")
     report(body)
+    if body.ranked is not None:
+        report_runs(body.ranked)
     if body.outcome is not None:
         for key, value in body.outcome.environment.items():
             answer(f"{key}: {value}")
