@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from judge.model import Mode, Outcome, Progress, Refusal, SourceFile, Verdict
+from judge.model import Mode, Outcome, Progress, Refusal, Ruling, SourceFile, Verdict
 from judge.ports import HeartbeatReply, Identity, JobRecord, NewSubmission
 from leaderboard.store import SqlStore
 
@@ -76,10 +76,16 @@ class Desk:
         )
 
     def finish(
-        self, job_id: int, attempt: int, verdict: Verdict = Verdict.ACCEPTED
+        self,
+        job_id: int,
+        attempt: int,
+        verdict: Verdict = Verdict.ACCEPTED,
+        ruling: Ruling = Ruling(),  # noqa: B008  (immutable)
+        **further: Any,
     ) -> JobRecord | Refusal:
-        outcome = Outcome(job_id, attempt, verdict, message=f"attempt {attempt}: {verdict}")
-        return self.store.finish(job_id, attempt, outcome, self.now)
+        message = f"attempt {attempt}: {verdict}"
+        outcome = Outcome(job_id, attempt, verdict, message, **further)
+        return self.store.finish(job_id, attempt, outcome, self.now, ruling)
 
     def record(self, submission_id: int) -> JobRecord:
         record = self.store.record(submission_id)

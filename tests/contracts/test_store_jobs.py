@@ -12,12 +12,16 @@ from typing import Any
 import pytest
 
 from judge.model import (
+    Block,
     CaseResult,
+    CaseTimes,
+    Comparison,
     Difference,
     JobState,
     Measurement,
     Mode,
     Outcome,
+    Pair,
     Progress,
     Refusal,
     Stage,
@@ -165,6 +169,14 @@ def whole_outcome(job_id: int, attempt: int) -> Outcome:
         log="line\n\x00\x1b[31m 中文",
         environment={"cpu": "Some CPU", "torch": "2"},
         isolation="reduced",
+        comparison=Comparison(
+            baseline="plain torch — ∞",
+            pairs=(
+                Pair(Block.BEFORE, 1, (CaseTimes("t33", 4, (1, 2**60), (3, 4), (-5,)),)),
+                Pair(Block.CANDIDATE, 0, ()),
+            ),
+            floors_ns={"t33": 1.5e-3},
+        ),
     )
 
 
@@ -245,6 +257,7 @@ def test_a_judge_error_is_tried_again_and_the_third_ends_the_job_held(
     ended = desk.finish(record.job_id, 3, Verdict.JUDGE_ERROR)
     assert (ended.state, ended.held, ended.charged) == (JobState.DONE, True, False)
     assert ended.outcome.message == "attempt 3: judge error"
+    assert "failed 3 times" in ended.hold
     assert desk.kinds(record) == [
         "submission.received",
         "job.claimed",
@@ -265,6 +278,7 @@ def test_lost_jobs_are_queued_again_and_ended_when_their_attempts_are_used_up(
         assert store.release_lost(desk.now) == (lost.job_id,)
     ended = desk.record(lost.submission.id)
     assert (ended.state, ended.held) == (JobState.DONE, True)
+    assert "lost 3 times" in ended.hold
     assert ended.outcome is not None
     assert ended.outcome.verdict is Verdict.JUDGE_ERROR
     assert desk.record(alive.submission.id).attempt == 1
@@ -293,6 +307,7 @@ def test_a_job_given_up_is_the_judges_fault_and_held(store: SqlStore, desk: Any)
     ended = store.give_up(record.job_id, "Version 1 is not open any more.", desk.now)
     assert isinstance(ended, JobRecord)
     assert (ended.state, ended.held, ended.charged) == (JobState.DONE, True, False)
+    assert ended.hold == "Version 1 is not open any more."
     kept = desk.record(record.submission.id).outcome
     assert (kept.verdict, kept.message) == (
         Verdict.JUDGE_ERROR,

@@ -49,6 +49,8 @@ QUESTIONS: dict[str, Ask] = {
         r.job_id, 0, Outcome(r.job_id, 0, Verdict.ACCEPTED, ""), NOW
     ),
     "release": lambda s, who, r: s.release_lost(NOW + timedelta(days=1)),
+    "moderate": lambda s, who, r: s.moderate(r.submission.id, "odd", 1, NOW),
+    "runs": lambda s, who, r: s.runs(r.submission.id),
     "cancel": lambda s, who, r: s.cancel(r.submission.id, NOW),
     "events": lambda s, who, r: s.events(None, 5, 50),
     "events of a kind": lambda s, who, r: s.events(["intake.paused"], 5, 50),
