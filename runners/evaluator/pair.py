@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from judge.model import Block, Case, CaseTimes, Pair
-from runners.endings import Failure
+from runners.endings import Ending, Failure
 from runners.evaluator.arena import Bytes, Layout
 from runners.evaluator.burst import Contents, Source, burden, bursts, compare, draw_constants, wrong
 from runners.evaluator.call import Start, Taken
@@ -38,7 +38,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class PairFailure:
-    """Why the candidate's box ended a pair. case: index in the job, None while it was loading."""
+    """Why a pair was not finished: the candidate's doing, or the run's ceiling.
+
+    case: index in the job, None while it was loading or tearing down.
+    """
 
     failure: Failure
     case: int | None
@@ -124,7 +127,7 @@ class Duel:
     def _failed(self, arms: Arms, at_fault: int, failure: Failure, case: int | None) -> PairFailure:
         settled, end = arms[at_fault].session.end(failure)
         assert settled is not None
-        if at_fault == 0:
+        if at_fault == 0 and settled.ending is not Ending.JOB_TIME:
             printed = end.output.decode(errors="replace")[-500:]
             raise ProblemError(
                 f"{self.problem.problem.id}: its baseline failed: {settled.message} {printed}"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from judge.comparing import GUARD_PAIRS, LOOKS, next_look, void_before
 from judge.model import Block, Comparison, Job, Outcome, Pair, Progress, Stage, Verdict
 from judge.pairs import pair_value
+from runners.endings import Ending
 from runners.evaluator.job import evaluate, failed_case, passed_case, sentence_of
 from runners.evaluator.pair import Duel, PairFailure, Side
 from runners.evaluator.pool import BoxPool, settle_down
@@ -22,6 +25,9 @@ MOST_SERIES: Final = 3
 
 PLANNED_SHARE: Final = 0.9
 """Of the ceiling: the rest is for pairs that take longer than those before them."""
+
+SLOW_VALUE: Final = -math.log(2)
+"""A candidate that takes twice the baseline's time has itself to blame for the ceiling."""
 
 UNSTABLE: Final = (
     "This machine could not tell the baseline from its copy in {} tries, so nothing was measured and "
@@ -104,7 +110,7 @@ class _Run:
             self.budget.watch.progress(Progress(f"{block.value} pairs", done, GUARD_PAIRS), loaded)
             pair = self._pair(block, series, (self.baseline, self.baseline))
             if isinstance(pair, PairFailure):
-                raise SandboxError(f"the baseline's copy failed: {pair.failure.message}")
+                raise self._too_slow(pair.failure.message)
             pairs.append(pair)
         return pairs
 
@@ -116,6 +122,8 @@ class _Run:
             self.budget.watch.progress(Progress("candidate pairs", len(values), wanted), True)
             pair = self._pair(Block.CANDIDATE, series, (self.baseline, self.candidate))
             if isinstance(pair, PairFailure):
+                if pair.failure.ending is Ending.JOB_TIME and not _is_slow(values):
+                    raise self._too_slow(pair.failure.message)
                 return pair
             value = pair_value(pair)
             if value is None:
@@ -142,10 +150,13 @@ class _Run:
     def _insist_on_speed(self) -> None:
         """No author is to blame where even the baseline's own pairs would not fit."""
         if self._fitting() < LOOKS[0]:
-            raise SandboxError(
-                f"this machine takes {self._pair_s:.1f} s for a box pair of the baseline, too long for"
-                f" the {self.budget.limits.job_s:g} s of a ranked run of {self.problem.problem.id}"
-            )
+            raise self._too_slow("the baseline's own pairs would not fit")
+
+    def _too_slow(self, why: str) -> SandboxError:
+        return SandboxError(
+            f"this machine takes up to {self._pair_s:.1f} s for a box pair, too long for the"
+            f" {self.budget.limits.job_s:g} s of a ranked run of {self.problem.problem.id}: {why}"
+        )
 
     def _correctness(self) -> Job:
         cases = tuple(case for case in self.job.cases if case.stage is Stage.TEST)
@@ -184,3 +195,8 @@ class _Run:
             isolation=self.boxes.sandbox.isolation().level,
             comparison=self._comparison(),
         )
+
+
+def _is_slow(values: Sequence[float]) -> bool:
+    """Whether the candidate itself used up the time: its pairs say so, or it has not finished one."""
+    return not values or sum(values) / len(values) < SLOW_VALUE
