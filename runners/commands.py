@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -20,29 +18,28 @@ from judge.archive import unpack
 from judge.catalog import ProblemFolder, load_problem
 from judge.cli.folder import note_for, read_submission
 from judge.cli.talk import Exit, WrongUse, answer, say
-from judge.model import Mode, Problem, Refusal
-from judge.settings import embedded_queue_url
+from judge.model import Mode, Refusal
 from judge.tables import DeclarationError
 from runners import doctor as machine
 from runners.check import LocalSubmission
 from runners.check import check as check_here
-from runners.conversation import ConversationEndedError
-from runners.devices import CLASSES
+from runners.options import (
+    AsJson,
+    BoxCore,
+    Device,
+    EvaluatorCore,
+    ProblemsDir,
+    StateDir,
+    known_device,
+)
 from runners.ports import SandboxError
-from runners.problems import problem_folders
-from runners.rings import listen
 from runners.settings import (
     DEFAULT_PROBLEMS,
-    DEFAULT_SERVER,
     DEFAULT_STATE_DIR,
     EvaluatorSettings,
-    SettingsError,
-    WorkerSettings,
-    default_name,
-    read_token,
 )
 from runners.timing import LONGEST_S, Examination
-from runners.worker import Worker
+from runners.work import work
 
 log = logging.getLogger(__name__)
 
@@ -50,105 +47,7 @@ commands = typer.Typer()
 _problems = typer.Typer(help="Problems of the contest.", no_args_is_help=False)
 commands.add_typer(_problems, name="problems")
 
-ProblemsDir = Annotated[
-    Path,
-    typer.Option(
-        "--problems", metavar="DIR", envvar="JUDGE_PROBLEMS_DIR", help="The problem folders."
-    ),
-]
-EvaluatorCore = Annotated[
-    int | None,
-    typer.Option(
-        "--evaluator-core",
-        metavar="N",
-        min=0,
-        envvar="JUDGE_RUNNER_EVALUATOR_CORE",
-        help="CPU that the evaluator has for itself.",
-    ),
-]
-BoxCore = Annotated[
-    int | None,
-    typer.Option(
-        "--box-core", metavar="N", min=0, envvar="JUDGE_RUNNER_BOX_CORE", help="CPU of the boxes."
-    ),
-]
-Device = Annotated[
-    str,
-    typer.Option(
-        "--device", metavar="NAME", envvar="JUDGE_RUNNER_DEVICE", help="What to judge on."
-    ),
-]
-StateDir = Annotated[
-    Path, typer.Option(metavar="DIR", envvar="JUDGE_STATE_DIR", help="Tokens, cache and figures.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
-@commands.command()
-def work(
-    server: Annotated[
-        str,
-        typer.Option(metavar="URL", envvar="JUDGE_RUNNER_SERVER", help="The judge's address."),
-    ] = DEFAULT_SERVER,
-    device: Device = "cpu",
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            envvar="JUDGE_RUNNER_TOKEN_FILE",
-            help="The runner's token. [STATE_DIR/secrets/runner-DEVICE.token]",
-        ),
-    ] = None,
-    redis_url: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            envvar="JUDGE_REDIS_URL",
-            help="The queue. [the embedded one of STATE_DIR]",
-        ),
-    ] = None,
-    problems: ProblemsDir = DEFAULT_PROBLEMS,
-    state_dir: Annotated[
-        Path, typer.Option(metavar="DIR", envvar="JUDGE_STATE_DIR", help="Tokens and cache.")
-    ] = DEFAULT_STATE_DIR,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", envvar="JUDGE_RUNNER_NAME", help="How it is called. [HOST-DEVICE]"
-        ),
-    ] = None,
-    evaluator_core: EvaluatorCore = None,
-    box_core: BoxCore = None,
-) -> None:
-    """Judge jobs of one device until told to stop."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
-    _known(device)
-    token_path = token_file or state_dir / "secrets" / f"runner-{device}.token"
-    try:
-        settings = WorkerSettings(
-            server=server,
-            redis_url=redis_url or embedded_queue_url(state_dir),
-            token=read_token(token_path),
-            name=name or default_name(device),
-            evaluator=EvaluatorSettings(problems, state_dir, device, evaluator_core, box_core),
-        )
-        stopping = threading.Event()
-        worker = Worker(settings, lambda: _read(problems), stopping)
-    except (SettingsError, DeclarationError) as error:
-        raise WrongUse(str(error)) from error
-    log.info(
-        "runner starts device=%s server=%s (importing torch and preparing boxes takes some seconds)",
-        *(device, server),
-    )
-    try:
-        worker.start()
-        listen(settings.redis_url, device, settings.name, worker.answer, stopping)
-    except ConversationEndedError as error:
-        say(f"The evaluator does not start: {error}. Its words are above; try judge doctor.")
-        raise typer.Exit(Exit.JUDGE_FAILED) from error
-    finally:
-        worker.close()
+commands.command()(work)
 
 
 @commands.command()
@@ -165,7 +64,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Judge a kernel on this machine by the judge's own evaluator; the verdict is unofficial."""
-    _known(device)
+    known_device(device)
     if mode is Mode.RANKED:
         raise WrongUse("A ranked verdict comes from the judge alone; check with --mode benchmark.")
     note = note_for(path)
@@ -214,7 +113,7 @@ def doctor(
     """Say what this machine lacks for judging, or with --timing what disturbs its clock; and the remedy."""
     if not timing and (neighbour or seconds is not None):
         raise WrongUse("--seconds and --neighbour need --timing.")
-    _known(device)
+    known_device(device)
     found = machine.diagnose()
     ended = machine.exit_of(found)
     if timing and ended is Exit.ACCEPTED:
@@ -279,15 +178,6 @@ def _examine(wish: Examination) -> Exit:
     except SandboxError as error:
         say(f"A box failed: {error}")
         return Exit.JUDGE_FAILED
-
-
-def _known(device: str) -> None:
-    if device not in CLASSES:
-        raise WrongUse(f"There is no device {device!r} here: use one of {', '.join(CLASSES)}.")
-
-
-def _read(problems: Path) -> Mapping[str, Problem]:
-    return {name: folder.problem for name, folder in problem_folders(problems).items()}
 
 
 def _folder(problems: Path, name: str | None) -> ProblemFolder:

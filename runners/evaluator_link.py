@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from judge.model import Job, Outcome, Progress, Verdict
@@ -34,10 +34,12 @@ class Ready:
     """What the evaluator says of itself at its start.
 
     isolation: `full` or `reduced`. reasons: what is missing and its remedy, a sentence each.
+    environment: what it judges on, as plain strings.
     """
 
     isolation: str
     reasons: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -87,7 +89,9 @@ class EvaluatorLink:
             if message is None:
                 raise ConversationEndedError(f"the evaluator was not ready after {READY_S:g} s")
             told = message["ready"]
-            process.ready = Ready(told["isolation"], tuple(told["reasons"]))
+            process.ready = Ready(
+                told["isolation"], tuple(told["reasons"]), dict(told["environment"])
+            )
         return process.ready
 
     def evaluate(

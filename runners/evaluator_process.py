@@ -54,12 +54,19 @@ class Evaluator:
         limits = [folder.problem.limits for folder in self._problems.values()]
         self.boxes = BoxPool(self._sandbox, device, limits, settings.warm_boxes)
         self._build = BuildStage(self.boxes, settings.cache)
+        self._device = device
         settle_down(device)
 
     def ready(self) -> Message:
         """What the worker is told once boxes can be had."""
         isolation = self._sandbox.isolation()
-        return {"ready": {"isolation": isolation.level, "reasons": list(isolation.reasons)}}
+        return {
+            "ready": {
+                "isolation": isolation.level,
+                "reasons": list(isolation.reasons),
+                "environment": dict(self._device.describe()),
+            }
+        }
 
     def judge(self, job: Job, watch: Watch) -> Outcome:
         """Build where needed and evaluate. Raises StoppedError, SandboxError, ProblemError."""

@@ -7,22 +7,20 @@ anyway: no function is imported, no callback is run, no webhook is sent, nothing
 from __future__ import annotations
 
 import logging
-import signal
-import threading
 import uuid
 from collections.abc import Callable
-from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import redis
 from rq.exceptions import StopRequested
 from rq.job import Job as RqJob
 from rq.serializers import JSONSerializer
 from rq.timeouts import BaseDeathPenalty
-from rq.worker import SimpleWorker, WorkerStatus
+from rq.worker import SimpleWorker
 
 from judge.model import Mode
 from judge.queue import FUNCTION, connect, queue_name
+from runners.stop import Stop
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +30,18 @@ WORKER_TTL_S = 20
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 
-Answer = Callable[[int], None]
-"""What is done when a job's id rings. It must not raise."""
+Answer = Callable[[int], bool]
+"""What is done when a job's id rings; whether the job was this runner's. It must not raise."""
+
+
+class Rings(Protocol):
+    """How a runner hears of jobs: `QueueRings`, or `runners.http_rings.HttpRings`."""
+
+    def listen(self, answer: Answer, hindered: Callable[[], bool]) -> None:
+        """Answer rings until told to stop, or until this runner is `hindered`. On the main thread.
+
+        Lost connections are waited out.
+        """
 
 
 class ForeignRingError(Exception):
@@ -43,7 +51,7 @@ class ForeignRingError(Exception):
 class RingJob(RqJob):
     """An RQ job that may only be `judge.run(job_id)`."""
 
-    answer: Answer
+    answer: Callable[[int], None]
 
     @property
     def func(self) -> Callable[..., Any]:
@@ -91,62 +99,63 @@ class RingWorker(SimpleWorker):
 
     death_penalty_class = NoDeathPenalty
     max_connection_wait_time = LONGEST_PAUSE_S
+    over: Callable[[], bool]
 
     def subscribe(self) -> None:
         """Take no orders from the queue: stopping is the operator's and the server's word."""
 
     def _install_signal_handlers(self) -> None:
-        """`listen` has installed ours."""
+        """`Stop` has installed ours."""
+
+    def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
+        """RQ's sign of life to the queue; between two waits, where there is no pipeline, also the
+        place to end."""
+        if pipeline is None and self.over():
+            raise StopRequested
+        super().heartbeat(timeout, pipeline)
 
 
-def listen(
-    redis_url: str, device: str, name: str, answer: Answer, stopping: threading.Event
-) -> None:
-    """Answer rings until `stopping` is set, through every loss of the queue.
+class QueueRings:
+    """Listens on the queues of a device. Implements `Rings`."""
 
-    Installs handlers for SIGTERM and SIGINT that set `stopping`; call it from the main thread.
-    """
-    current: RingWorker | None = None
+    def __init__(self, redis_url: str, device: str, name: str, stop: Stop) -> None:
+        self._redis_url = redis_url
+        self._queues = [queue_name(device, mode) for mode in Mode]
+        self._name = name
+        self._stop = stop
 
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        stopping.set()
-        if current is not None:
-            current._stop_requested = True
-            if current.get_state() != WorkerStatus.BUSY:
-                raise StopRequested
+    def listen(self, answer: Answer, hindered: Callable[[], bool]) -> None:
+        def over() -> bool:
+            return self._stop() or hindered()
 
-    job_class = type("AnsweredJob", (RingJob,), {"answer": staticmethod(answer)})
-    queues = [queue_name(device, mode) for mode in Mode]
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    pause_s = FIRST_PAUSE_S
-    try:
-        while not stopping.is_set():
-            connection = connect(redis_url)
+        def answer_whole(job_id: int) -> None:
+            with self._stop.working():
+                answer(job_id)
+
+        job_class = type("AnsweredJob", (RingJob,), {"answer": staticmethod(answer_whole)})
+        worker_class = type("ListeningWorker", (RingWorker,), {"over": staticmethod(over)})
+        pause_s = FIRST_PAUSE_S
+        while not over():
+            connection = connect(self._redis_url)
             try:
-                current = RingWorker(
-                    queues,
-                    # RQ refuses a name that a killed worker left behind.
-                    name=f"{name}-{uuid.uuid4().hex[:8]}",
-                    connection=connection,
-                    job_class=job_class,
-                    serializer=JSONSerializer,
-                    worker_ttl=WORKER_TTL_S,
-                    log_job_description=False,
-                )
-                log.info("runner listens queues=%s", ",".join(queues))
-                current.work(logging_level="WARNING")
-                pause_s = FIRST_PAUSE_S
-            except StopRequested:
-                break
+                with self._stop.waiting():
+                    worker = worker_class(
+                        self._queues,
+                        # RQ refuses a name that a killed worker left behind.
+                        name=f"{self._name}-{uuid.uuid4().hex[:8]}",
+                        connection=connection,
+                        job_class=job_class,
+                        serializer=JSONSerializer,
+                        worker_ttl=WORKER_TTL_S,
+                        log_job_description=False,
+                    )
+                    log.info("runner listens queues=%s", ",".join(self._queues))
+                    worker.work(logging_level="WARNING")
+                    pause_s = FIRST_PAUSE_S
             except redis.RedisError as fault:
                 log.warning("queue unreachable fault=%s next_try_s=%.1f", fault, pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             finally:
-                current = None
                 connection.close()
-            stopping.wait(pause_s)
-    except StopRequested:
-        pass  # the signal came between two workers
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+            if not over():
+                self._stop.wait(pause_s)

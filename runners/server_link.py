@@ -1,28 +1,36 @@
-"""What a runner says to the server over HTTP: claim, heartbeat, outcome.
+"""What a runner says to the server over HTTP: hello, beat, ring; claim, heartbeat, outcome.
 
 The token lives here, in the worker's process, and nowhere else of the runner.
 """
 
 from __future__ import annotations
 
+import ssl
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from judge.address import API, is_loopback
 from judge.model import Refusal
 from judge.wire import (
     AckBody,
+    BeatBody,
     ClaimBody,
     ErrorBody,
     HeartbeatBody,
     HeartbeatReplyBody,
+    HelloBody,
     LeaseBody,
     OutcomeBody,
+    RingsBody,
+    StandingBody,
 )
+from runners.settings import SettingsError
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
@@ -35,39 +43,75 @@ class ServerUnreachableError(Exception):
 
 
 class ServerLink:
-    """The runner's three verbs. May be used from several threads."""
+    """The runner's verbs. May be used from several threads.
 
-    def __init__(self, server_url: str, token: str, timeout_s: float = 10.0) -> None:
+    server: as `settings.checked_server` gives it. ca_file: certificates of who vouches for the server,
+    in place of the system's. Raises SettingsError for a file that holds none.
+    """
+
+    def __init__(
+        self, server: str, token: str, timeout_s: float = 10.0, ca_file: Path | None = None
+    ) -> None:
+        self._timeout_s = timeout_s
         self._http = httpx.Client(
-            base_url=server_url.rstrip("/") + "/api/v1/runner/jobs/",
+            base_url=f"{server.rstrip('/')}{API}/runner/",
             headers={"authorization": f"Bearer {token}"},
             timeout=timeout_s,
+            verify=_trust(ca_file) if server.startswith("https:") else True,
+            # A proxy from the environment would be asked for 127.0.0.1 of its own machine.
+            trust_env=not is_loopback(server),
         )
 
     def close(self) -> None:
         self._http.close()
 
+    def hello(self, body: HelloBody) -> StandingBody | Refusal:
+        """Enrol, or say anew what one is. Raises ServerUnreachableError, as all of these."""
+        return self._post("hello", body, StandingBody)
+
+    def beat(self, body: BeatBody) -> StandingBody | Refusal:
+        """Say that one lives while there is no job."""
+        return self._post("beat", body, StandingBody)
+
+    def ring(self, name: str, wait_s: float) -> RingsBody | Refusal:
+        """What is ready, once there is something, or nothing after the time."""
+        return self._ask(
+            "GET",
+            "ring",
+            RingsBody,
+            params={"runner": name, "wait": wait_s},
+            timeout=self._timeout_s + wait_s,
+        )
+
     def claim(self, job_id: int, body: ClaimBody) -> LeaseBody | Refusal:
-        """Ask for the job. Raises ServerUnreachableError."""
-        return self._post(f"{job_id}/claim", body, LeaseBody)
+        """Ask for the job."""
+        return self._post(f"jobs/{job_id}/claim", body, LeaseBody)
 
     def heartbeat(self, job_id: int, body: HeartbeatBody) -> HeartbeatReplyBody | Refusal:
-        """Renew the lease. Raises ServerUnreachableError."""
-        return self._post(f"{job_id}/heartbeat", body, HeartbeatReplyBody)
+        """Renew the lease."""
+        return self._post(f"jobs/{job_id}/heartbeat", body, HeartbeatReplyBody)
 
     def outcome(self, job_id: int, body: OutcomeBody) -> AckBody | Refusal:
-        """End the attempt. Raises ServerUnreachableError."""
-        return self._post(f"{job_id}/outcome", body, AckBody)
+        """End the attempt."""
+        return self._post(f"jobs/{job_id}/outcome", body, AckBody)
 
     def _post(self, path: str, body: BaseModel, answer: type[Answer]) -> Answer | Refusal:
+        return self._ask(
+            "POST",
+            path,
+            answer,
+            content=body.model_dump_json(),
+            headers={"content-type": "application/json"},
+        )
+
+    def _ask(self, verb: str, path: str, answer: type[Answer], **parts: Any) -> Answer | Refusal:
         try:
-            response = self._http.post(
-                path,
-                content=body.model_dump_json(),
-                headers={"content-type": "application/json"},
-            )
+            response = self._http.request(verb, path, **parts)
         except httpx.HTTPError as error:
-            raise ServerUnreachableError(f"{type(error).__name__}: {error}") from error
+            remedy = ""
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                remedy = "; name the certificate of a private authority with --ca-file"
+            raise ServerUnreachableError(f"{type(error).__name__}: {error}{remedy}") from error
         if response.status_code >= 500 or response.status_code == 429:
             raise ServerUnreachableError(f"the server answered {response.status_code} to {path}")
         try:
@@ -79,6 +123,15 @@ class ServerLink:
                 f"the answer to {path} is not one of a judge server; check --server"
             ) from error
         return Refusal(told.code, told.detail, response.status_code)
+
+
+def _trust(ca_file: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
+    except OSError as error:  # an SSLError is one too
+        raise SettingsError(
+            f"--ca-file {ca_file}: holds no certificate that can be read ({error}); name a PEM file"
+        ) from error
 
 
 def insist(

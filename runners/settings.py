@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import socket
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from judge.address import is_loopback, server_url
 
 DEFAULT_SERVER = "http://127.0.0.1:8000"
 DEFAULT_STATE_DIR = Path(".judge")
@@ -40,13 +43,64 @@ class EvaluatorSettings:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """What the worker needs beside it. token: the runner's secret."""
+    """What the worker needs beside it.
+
+    redis_url: the queue; empty where rings come from the server itself. token: the runner's secret.
+    ca_file: who vouches for the server, in place of those that the system trusts.
+    """
 
     server: str
     redis_url: str
     token: str
     name: str
     evaluator: EvaluatorSettings
+    ca_file: Path | None = None
+
+
+def checked_server(server: str, insecure: bool = False) -> str:
+    """The server's base address.
+
+    Raises SettingsError for what is no address, and for one over which anybody on the way could read
+    the token, secret cases and submissions, unless `insecure` says that nobody is.
+    """
+    try:
+        url = server_url(server)
+    except ValueError as error:
+        raise SettingsError(f"--server: {error}") from error
+    if url.startswith("http:") and not is_loopback(url) and not insecure:
+        raise SettingsError(
+            f"--server {url}: over plain http anybody on the way reads the runner's token, the secret "
+            "cases and every submission; use the server's https address, or --insecure where the "
+            "network between them is your own"
+        )
+    return url
+
+
+def chosen_cores(
+    cores: str | None, evaluator_core: int | None, box_core: int | None, usable: Sequence[int]
+) -> tuple[int, int]:
+    """The evaluator's core and the boxes': as asked for, else the first and the last usable one.
+
+    cores: both, such as `0,1`. usable: in order. Raises SettingsError.
+    """
+    if cores is not None:
+        if evaluator_core is not None or box_core is not None:
+            raise SettingsError(
+                "--cores names both cores: leave --evaluator-core and --box-core out"
+            )
+        first, _, second = cores.partition(",")
+        if not (first.strip().isdecimal() and second.strip().isdecimal()):
+            raise SettingsError(f'--cores takes two CPU numbers such as 0,1, got "{cores}"')
+        evaluator_core, box_core = int(first), int(second)
+    chosen = (
+        usable[0] if evaluator_core is None else evaluator_core,
+        usable[-1] if box_core is None else box_core,
+    )
+    for core in chosen:
+        if core not in usable:
+            offered = ", ".join(map(str, usable))
+            raise SettingsError(f"Core {core} is not among those this process may use: {offered}.")
+    return chosen
 
 
 def default_name(device: str) -> str:

@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from judge.catalog import ProblemFolder
 from judge.model import Job, Limits, Outcome, Problem, Progress, Refusal
+from judge.tables import DeclarationError
 from judge.wire import (
     MAX_LOG_CHARS,
     ClaimBody,
@@ -19,7 +21,8 @@ from judge.wire import (
     ProgressBody,
 )
 from runners.conversation import ConversationEndedError
-from runners.evaluator_link import EvaluatorLink, judge_error
+from runners.evaluator_link import EvaluatorLink, Ready, judge_error
+from runners.self_test import SelfTest, self_test
 from runners.server_link import ServerLink, ServerUnreachableError, insist
 from runners.settings import WorkerSettings
 
@@ -39,26 +42,38 @@ CEILING_MARGIN_S = 60.0
 FINISH_S = 3.0
 """At a shutdown a job has this long to end by itself; then it is given up: its lease runs out."""
 
-Problems = Callable[[], Mapping[str, Problem]]
-"""Reads the problem folders, as they are now."""
+Problems = Callable[[], Mapping[str, ProblemFolder]]
+"""Reads the problem folders, as they are now, by problem id."""
+
+HINDRANCES = frozenset(
+    {"runner_unknown", "runner_bound", "runner_quarantined", "self_test_failed", "token_unknown"}
+)
+"""Codes of refusals that are about the runner, not about the job."""
 
 
 class Worker:
-    """Answers rings. `answer` is called from one thread; the heartbeats have their own."""
+    """Answers rings. `answer` is called from one thread; the heartbeats have their own.
+
+    on_hindrance: called where the server refuses the runner itself. busy: whether a job is in hand.
+    """
 
     def __init__(
         self,
         settings: WorkerSettings,
         problems: Problems,
+        server: ServerLink,
         stopping: threading.Event,
+        on_hindrance: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._read_problems = problems
         self._problems = problems()
         self._stopping = stopping
-        self._server = ServerLink(settings.server, settings.token)
+        self._on_hindrance = on_hindrance
+        self._server = server
         self._evaluator = EvaluatorLink(settings.evaluator)
-        self._isolation = "reduced"
+        self.ready = Ready("reduced", ())
+        self.busy = False
 
     def start(self) -> None:
         """Start the evaluator and wait until it can judge.
@@ -66,31 +81,48 @@ class Worker:
         Raises ConversationEndedError where it cannot; its own words are on stderr.
         """
         self._evaluator.start()
-        ready = self._evaluator.ready()
-        self._isolation = ready.isolation
-        for reason in ready.reasons:
+        self.ready = self._evaluator.ready()
+        for reason in self.ready.reasons:
             log.warning("isolation reduced reason=%r", reason)
 
     def close(self) -> None:
         self._evaluator.kill()
-        self._server.close()
 
-    def answer(self, job_id: int) -> None:
-        """Judge the job if the server gives it to this runner. Never raises."""
+    def digests(self) -> dict[str, str]:
+        """The problems that can be judged here: id to digest."""
+        return {id: folder.problem.digest for id, folder in self._problems.items()}
+
+    def self_test(self) -> SelfTest | None:
+        """Judge a baseline of the problem folders, as they are now; None if told to stop meanwhile."""
+        began = time.monotonic()
+        device = self._settings.evaluator.device
         try:
-            self._answer(job_id)
+            self._problems = self._read_problems()
+            folders = [self._problems[id] for id in sorted(self._problems)]
+            return self_test(self._evaluator, folders, device, self._stopping.is_set)
+        except (DeclarationError, OSError) as fault:
+            return SelfTest(False, str(fault), began)
+
+    def answer(self, job_id: int) -> bool:
+        """Judge the job if the server gives it to this runner, and say whether it did. Never raises."""
+        took = False
+        claimed_at = time.monotonic()
+        try:
+            lease = self._claim(job_id)
+            if lease is not None:
+                took = self.busy = True
+                self._work(lease, claimed_at)
         except Exception:
             # A bug of ours must not end the runner: the lease runs out and the job is rung again.
             log.exception("job failed in the worker job=J%s", job_id)
             self._evaluator.kill()
+        finally:
+            self.busy = False
         if not self._stopping.is_set():
             self._restart_evaluator()
+        return took
 
-    def _answer(self, job_id: int) -> None:
-        claimed_at = time.monotonic()
-        lease = self._claim(job_id)
-        if lease is None:
-            return
+    def _work(self, lease: LeaseBody, claimed_at: float) -> None:
         job = lease.to_model()
         log.info(
             "job claimed job=J%s attempt=%s device=%s mode=%s runner=%s",
@@ -120,13 +152,15 @@ class Worker:
             log.warning("claim unanswered job=J%s", job_id)
         else:
             log.info("claim refused job=J%s code=%s detail=%r", job_id, answer.code, answer.detail)
+            if answer.code in HINDRANCES:
+                self._on_hindrance()
         return None
 
     def _ask(self, job_id: int) -> LeaseBody | Refusal | None:
         body = ClaimBody(
             runner=self._settings.name,
-            problem_digests={id: problem.digest for id, problem in self._problems.items()},
-            isolation=self._isolation,
+            problem_digests=self.digests(),
+            isolation=self.ready.isolation,
         )
         deadline = time.monotonic() + CLAIM_PATIENCE_S
         return insist(lambda: self._server.claim(job_id, body), lambda: deadline, self._stopping)
@@ -151,9 +185,9 @@ class Worker:
         for read_again in (False, True):
             if read_again:
                 self._problems = self._read_problems()
-            problem = self._problems.get(job.problem_id)
-            if problem is not None and problem.digest == job.problem_digest:
-                return problem
+            folder = self._problems.get(job.problem_id)
+            if folder is not None and folder.problem.digest == job.problem_digest:
+                return folder.problem
         return None
 
     def _digest_fault(self, job: Job) -> str:

@@ -13,6 +13,7 @@ import httpx
 
 from judge.client import JudgeClient, ServerUnreachable
 from judge.model import Verdict
+from judge.settings import embedded_queue_url
 from judge.wire import (
     CaseResultBody,
     ClaimBody,
@@ -134,8 +135,11 @@ class LiveRunner:
                     *(sys.executable, "-m", "judge.cli", "work", "--server", judge.url),
                     *("--token-file", str(judge.state / "secrets" / "runner-cpu.token")),
                     *("--state-dir", str(judge.state), "--problems", str(ROOT / "problems")),
+                    *("--redis-url", embedded_queue_url(judge.state)),
                 ],
                 cwd=ROOT,
+                # Runners of other tests, or of a developer, may hold the cores of this machine.
+                env={**os.environ, "JUDGE_RUNNER_LOCK_DIR": str(judge.state)},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
