@@ -5,6 +5,8 @@
 # make up TORCH_INDEX=URL    take torch from this package index (where the default brings a GPU build)
 # make test                  format check, lint, types, import rules, tests
 # make bench                 figures as a table, and as JSON in bench-results/
+# make bench-honesty         kernels of a known difference, by box pairs and by the usual loop (hours;
+#                            COUNT=2 for a first look)
 
 SHELL := /bin/sh
 VENV := .venv
@@ -15,7 +17,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 PIP := $(BIN)/python -m pip
 INSTALL := $(PIP) install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: up test test-static test-fast test-slow bench lint format clean
+.PHONY: up test test-static test-fast test-slow bench bench-honesty lint format clean
 .DELETE_ON_ERROR:
 
 up: $(VENV)/installed
@@ -39,6 +41,9 @@ lint: test-static
 
 bench: $(VENV)/installed-tests
 	$(BIN)/python -m tests.bench
+
+bench-honesty: $(VENV)/installed-tests
+	$(BIN)/python -m tests.bench.honesty $(if $(COUNT),--count $(COUNT))
 
 format: $(VENV)/installed-tests
 	$(BIN)/ruff format .

@@ -1,0 +1,340 @@
+"""`make bench-honesty`: kernels of a known difference, judged by box pairs and by the usual loop.
+
+Every kernel repeats one small operation: 400 times, or 1, 2 or 5 % more often. In each round each of
+them, and a copy of the first, is judged once by each path, in turns: as a candidate against the
+baseline in box pairs until the stopping rule is content, and by a loop as most boards have it, one
+process, one input, the mean of up to 100 calls. The table tells what either path made of it, and
+`bench-results/honesty.json` holds every number. Nothing here passes or fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from judge.catalog import load_problem as read_folder
+from judge.comparing import LOOKS, next_look
+from judge.model import Block, Case, Pair, SourceFile
+from judge.pairs import pair_value
+from runners.devices.cpu import CpuDevice
+from runners.evaluator.pair import Duel, Side
+from runners.evaluator.pool import BoxPool, settle_down
+from runners.evaluator.program import Program
+from runners.evaluator.session import Budget, Watch
+from runners.problem import LoadedProblem, load_problem
+from runners.sandboxes.bubblewrap import BubblewrapSandbox
+from tests.bench.orders import FIRST, Judged, Looped, Round, rows_of, table
+
+RESULTS: Final = Path("bench-results")
+BASE: Final = 400
+EXTRA_PCT: Final = (0, 1, 2, 5)
+CALLS: Final = 40
+MEASURING_S: Final = 60.0
+"""The most that one comparison may measure, starts of boxes not counted."""
+
+CALIBRATION_PAIRS: Final = 4
+
+KERNEL: Final = """
+import torch
+
+def custom_kernel(data):
+    x, y = data
+    for _ in range({repeats}):
+        torch.mul(x, 2.0, out=y)
+    return y
+"""
+
+DECLARATION: Final = """
+id = "repeats"
+title = "Twice the input, many times over"
+version = 1
+devices = ["cpu"]
+languages = [".py"]
+output_in_data = true
+
+[baseline]
+name = "plain torch"
+file = "submissions/baseline.py"
+
+[limits]
+build_s = 60
+load_s = 30
+call_s = 5
+job_s = 3600
+ranked_s = 3600
+
+[tolerances.absolute]
+value = 1e-6
+reason = "Doubling is exact."
+
+[[cases]]
+name = "n8192"
+stage = "timing"
+calls = 40
+values = { n = 8192 }
+"""
+
+REFERENCE: Final = """
+import torch
+from judge.model import Report
+
+def generate(case, rng):
+    return {"x": torch.from_numpy(rng.standard_normal(case.values["n"], dtype="float32"))}
+
+def outputs(case):
+    return {"y": (torch.float32, (case.values["n"],))}
+
+def reference(inputs):
+    return {"y": inputs["x"].double() * 2}
+
+def check(inputs, expected, output):
+    return Report(bool((output["y"].double() == expected["y"]).all()), "not twice the input")
+
+def bytes_and_flops(case):
+    return 8 * case.values["n"], case.values["n"]
+"""
+
+STATEMENT: Final = """# Twice the input
+
+## Cases
+
+| case | n |
+|---|---|
+| n8192 | 8192 |
+"""
+
+LOOP: Final = """
+import importlib.util, json, math, os, sys, time
+import torch
+os.sched_setaffinity(0, {int(sys.argv[2])})
+torch.set_num_threads(1)
+spec = importlib.util.spec_from_file_location("kernel", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+torch.manual_seed(1)
+x = torch.randn(8192)
+y = torch.empty_like(x)
+module.custom_kernel((x, y))
+assert torch.equal(y, 2 * x)
+taken = []
+for _ in range(100):
+    began = time.perf_counter_ns()
+    module.custom_kernel((x, y))
+    taken.append(time.perf_counter_ns() - began)
+    mean = sum(taken) / len(taken)
+    if len(taken) > 2:
+        variance = sum((t - mean) ** 2 for t in taken) / (len(taken) - 1)
+        error = math.sqrt(variance / len(taken))
+        if error / mean < 0.001:
+            break
+print(json.dumps({"mean_ns": mean, "error_ns": error, "calls": len(taken), "seconds": sum(taken) / 1e9}))
+"""
+"""One process, one seeded input, one warm call, the mean of up to 100 calls or until it seems steady."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One of the judged kernels. extra_pct: how much more it does than the first."""
+
+    name: str
+    extra_pct: int
+
+    @property
+    def repeats(self) -> int:
+        return repeats_of(self.extra_pct)
+
+
+def repeats_of(extra_pct: int) -> int:
+    """A whole number: `BASE` is a multiple of 100."""
+    return BASE * (100 + extra_pct) // 100
+
+
+def kernels() -> tuple[Kernel, ...]:
+    """The first, and one for each difference from it: 0 is its copy."""
+    return (Kernel(FIRST, 0), *(Kernel(f"plus_{extra}", extra) for extra in EXTRA_PCT))
+
+
+def write_folder(folder: Path) -> None:
+    """A problem folder as organizers write them, with the kernels among its submissions."""
+    submissions = folder / "submissions"
+    submissions.mkdir(parents=True)
+    (folder / "problem.toml").write_text(DECLARATION)
+    (folder / "reference.py").write_text(REFERENCE)
+    (folder / "statement.md").write_text(STATEMENT)
+    (folder / "starter.py").write_text(KERNEL.format(repeats=1))
+    sources = {"baseline": BASE, "double": 2 * BASE}
+    sources |= {kernel.name: kernel.repeats for kernel in kernels()}
+    for name, repeats in sources.items():
+        (submissions / f"{name}.py").write_text(KERNEL.format(repeats=repeats))
+
+
+@dataclass(slots=True)
+class Bench:
+    """The folder's problem, and a pool of boxes for it."""
+
+    problem: LoadedProblem
+    folder: Path
+    boxes: BoxPool
+
+    def side(self, name: str) -> Side:
+        path = self.folder / "submissions" / f"{name}.py"
+        return Side(Program("python", path.name, (SourceFile(path.name, path.read_bytes()),)))
+
+    def judged(self, name: str) -> Judged:
+        """One comparison with the baseline: candidate pairs until the stopping rule ends it."""
+        with self._duel() as duel:
+            values: list[float] = []
+            seconds = 0.0
+            wanted: int | None = LOOKS[0]
+            while wanted is not None:
+                value, taken_s = self._pair(duel, ("baseline", name))
+                values.append(value)
+                seconds += taken_s
+                fitting = int(MEASURING_S / (seconds / len(values)))
+                wanted = next_look(values, fitting)
+        return Judged(tuple(values), seconds)
+
+    def looped(self, name: str) -> Looped:
+        """What the usual loop makes of a kernel, on the core that boxes have."""
+        path = self.folder / "submissions" / f"{name}.py"
+        core = str(self.boxes.device.box_cores()[0])
+        printed = subprocess.run(
+            [sys.executable, "-c", LOOP, str(path), core],
+            check=True,
+            stdout=subprocess.PIPE,
+        ).stdout
+        told = json.loads(printed)
+        return Looped(told["mean_ns"], told["error_ns"], told["seconds"])
+
+    def constant_repeats(self) -> tuple[float, float]:
+        """What a call takes besides its repetitions, in repetitions; and seconds of one pair, starts in.
+
+        From the baseline against a kernel with twice its repetitions: (c + 2n) / (c + n) = r.
+        """
+        began = time.monotonic()
+        with self._duel() as duel:
+            values = [self._pair(duel, ("baseline", "double"))[0] for _ in range(CALIBRATION_PAIRS)]
+        ratio = math.exp(-math.fsum(values) / len(values))
+        return BASE * (2 - ratio) / (ratio - 1), (time.monotonic() - began) / CALIBRATION_PAIRS
+
+    @contextmanager
+    def _duel(self) -> Iterator[Duel]:
+        budget = Budget(self.problem.problem.limits, time.monotonic(), Watch())
+        case: Case = self.problem.problem.cases[0]
+        duel = Duel(self.problem, [(0, case)], secrets.token_bytes(16), self.boxes, budget)
+        try:
+            yield duel
+        finally:
+            duel.end()
+
+    def _pair(self, duel: Duel, names: tuple[str, str]) -> tuple[float, float]:
+        """The log ratio of a box pair, and its seconds without the start of its boxes."""
+        self.boxes.refill()
+        began = time.monotonic()
+        pair = duel.pair(Block.CANDIDATE, 0, (self.side(names[0]), self.side(names[1])))
+        seconds = time.monotonic() - began
+        value = pair_value(pair) if isinstance(pair, Pair) else None
+        if value is None:
+            raise RuntimeError(f"a kernel of the bench was not measured: {pair}")
+        return value, seconds
+
+
+@contextmanager
+def open_bench() -> Iterator[Bench]:
+    device = CpuDevice()
+    settle_down(device)
+    sandbox = BubblewrapSandbox()
+    with tempfile.TemporaryDirectory(prefix="judge-honesty-") as parent:
+        folder = Path(parent) / "repeats"
+        write_folder(folder)
+        problem = load_problem(folder, read_folder(folder).problem)
+        boxes = BoxPool(sandbox, device, [problem.problem.limits])
+        try:
+            yield Bench(problem, folder, boxes)
+        finally:
+            boxes.close()
+            sandbox.close()
+
+
+def run_round(bench: Bench) -> Round:
+    """Every kernel once by each path, one after the other."""
+    looped, judged = {}, {}
+    for kernel in kernels():
+        looped[kernel.name] = bench.looped(kernel.name)
+        judged[kernel.name] = bench.judged(kernel.name)
+    return Round(judged, looped)
+
+
+def write_results(rounds: Sequence[Round], truths: Mapping[int, float], constant: float) -> Path:
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / "honesty.json"
+    told = {
+        "at": datetime.now(UTC).isoformat(),
+        "base_repeats": BASE,
+        "constant_repeats": constant,
+        "true_log_differences": truths,
+        "rows": [asdict(row) for row in rows_of(rounds, truths)],
+        "rounds": [asdict(one) for one in rounds],
+    }
+    path.write_text(json.dumps(told, indent=1) + "\n")
+    return path
+
+
+def truths_of(constant: float) -> Mapping[int, float]:
+    """Exact log differences from the first kernel, by per cent of more repetitions."""
+    return {
+        extra: math.log((constant + repeats_of(extra)) / (constant + BASE)) for extra in EXTRA_PCT
+    }
+
+
+def time_needed(count: int, pair_s: float) -> str:
+    """How long a bench of so many rounds takes at least and at most, in words."""
+    comparisons = count * len(kernels())
+    least, most = (comparisons * pairs * pair_s / 60 for pairs in (LOOKS[0], LOOKS[-1]))
+    return (
+        f"{count} rounds of {len(kernels())} kernels: {least:.0f} to {most:.0f} minutes"
+        f" ({pair_s:.1f} s a box pair, {LOOKS[0]} to {LOOKS[-1]} pairs a kernel);"
+        " Ctrl-C ends it after the last whole round"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="tests.bench.honesty", description=__doc__)
+    parser.add_argument("--count", type=int, default=40, help="rounds; 40 by default")
+    count: int = parser.parse_args(arguments).count
+    if count < 1:
+        parser.error("--count must be 1 or more")
+    rounds: list[Round] = []
+    with open_bench() as bench:
+        constant, pair_s = bench.constant_repeats()
+        truths = truths_of(constant)
+        said = f"a call takes {constant / BASE:+.2%} besides its {BASE} repetitions"
+        print(f"{said}; {time_needed(count, pair_s)}", file=sys.stderr)
+        try:
+            while len(rounds) < count:
+                rounds.append(run_round(bench))
+                write_results(rounds, truths, constant)
+                print(f"round {len(rounds)} of {count}", file=sys.stderr)
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+    if not rounds:
+        return 130
+    print(table(rows_of(rounds, truths)))
+    print(f"Every number is in {RESULTS / 'honesty.json'}.")
+    return 0 if len(rounds) == count else 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
