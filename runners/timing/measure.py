@@ -21,15 +21,18 @@ from runners.ports import Device, Sandbox, SandboxError
 from runners.timing import kernel
 from runners.timing.causes import BoxMemory
 from runners.timing.machine import Disturbance
-from runners.timing.resolution import Series, calls_for
+from runners.timing.resolution import FEW_CALLS, Pace, Series, series_after
 
-PAIRS: Final = 8
+PAIRS: Final = 12
+LEAST_PAIRS: Final = 8
+LATEST_S: Final = 120.0
+"""Once pairs have taken so long, because others use the machine, the least number is enough."""
+
 SHARES: Final = (1 / 20, 1 / 4, 1)
 """Of the longest measuring: 1, 5 and 20 s by default."""
 
-FEW_CALLS: Final = 4
 MANY_CALLS: Final = 24
-REST_S: Final = 0.5
+REST_S: Final = 0.3
 SECOND_NS: Final = 1e9
 
 Say = Callable[[str], None]
@@ -112,36 +115,26 @@ def measure_costs(bench: Bench, say: Say) -> Costs:
 
 
 def measure_copies(bench: Bench, longest_s: float, say: Say) -> tuple[Series, ...]:
-    """The kernel against its copy in pairs of several lengths, taken in turns.
+    """The kernel against its copy, after a part and after all of the calls of the same boxes.
 
-    longest_s: measuring of the longest series, starts not counted. Boxes must be freezable, and the
-    duel started.
+    longest_s: measuring of all pairs, starts not counted. Boxes must be freezable, and the duel
+    started.
     """
-    lengths_s = [longest_s * share for share in SHARES]
-    pairs = PAIRS * len(SHARES)
     say(
-        f"timing a kernel against its copy: {pairs} box pairs, {sum(lengths_s):.0f} s and the starts"
-        " of their boxes"
+        f"timing a kernel against its copy: {PAIRS} box pairs, {longest_s:g} s and the start of"
+        f" {2 * PAIRS} boxes"
     )
-    tried = [(calls, bench.pair(calls)[1]) for calls in (FEW_CALLS, MANY_CALLS)]
-    calls = [calls_for(length / PAIRS, *tried) for length in lengths_s]
-    found: list[list[tuple[Pair, float]]] = [[] for _ in SHARES]
-    for turn in range(PAIRS):
-        for place, count in enumerate(calls):
-            if turn % 2 == 0:
-                bench.disturbance.rest(REST_S / len(SHARES))
-            bench.disturbance.spin()
-            found[place].append(bench.pair(count))
-        say(f"{len(SHARES) * (turn + 1)} of {pairs} pairs")
-    return tuple(
-        Series(
-            asked_s=length,
-            calls=count,
-            pair_s=tuple(seconds for _, seconds in taken),
-            values=tuple(value for pair, _ in taken if (value := pair_value(pair)) is not None),
-        )
-        for length, count, taken in zip(lengths_s, calls, found, strict=True)
-    )
+    few, many = ((calls, bench.pair(calls)[1]) for calls in (FEW_CALLS, MANY_CALLS))
+    pace = Pace.of(few, many)
+    calls = pace.calls_in(longest_s / PAIRS)
+    pairs = []
+    latest = time.monotonic() + LATEST_S
+    while len(pairs) < PAIRS and (len(pairs) < LEAST_PAIRS or time.monotonic() < latest):
+        bench.disturbance.rest(REST_S)
+        bench.disturbance.spin()
+        pairs.append(bench.pair(calls))
+        say(f"{len(pairs)} of {PAIRS} pairs")
+    return tuple(series_after(pairs, longest_s * share, pace) for share in SHARES)
 
 
 def watch_alone(disturbance: Disturbance) -> None:

@@ -4,33 +4,51 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from judge.comparing import LOOKS
+from judge.model import Pair
+from judge.pairs import pair_value
 from judge.stats import Estimate, t_quantile
 
 CONFIDENCE: Final = 0.95
 WITHIN_S: Final = (20, 60)
+FEW_CALLS: Final = 4
+"""Of each box, in the shortest series: a median of fewer says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long box pairs take: loading, warm-up and the end, then every timed call of both boxes."""
+
+    fixed_s: float
+    call_s: float
+
+    @classmethod
+    def of(cls, few: tuple[int, float], many: tuple[int, float]) -> Pace:
+        """From the calls and seconds of two pairs, the first with fewer calls."""
+        call_s = max((many[1] - few[1]) / (many[0] - few[0]), 1e-6)
+        return cls(max(few[1] - few[0] * call_s, 0.0), call_s)
+
+    def calls_in(self, pair_s: float) -> int:
+        """Timed calls of each box in a pair of this length: even, since calls take turns by twos."""
+        return max(FEW_CALLS, int((pair_s - self.fixed_s) / self.call_s) // 2 * 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Box pairs of a kernel against its copy, all of one length.
+    """Box pairs of a kernel against its copy, as they stood after so many calls.
 
-    asked_s: measuring that was asked for, all pairs together. calls: timed calls of each box.
-    pair_s: how long each pair took from two ready boxes on, its own loading, warm-up and checking
-    included. values: log ratio of net medians of each pair.
+    asked_s: measuring that was asked for, all pairs together; measured_s: what it took, from two
+    ready boxes on: loading, warm-up and checking included. calls: timed calls of each box. values:
+    log ratio of net medians of each pair.
     """
 
     asked_s: float
+    measured_s: float
     calls: int
-    pair_s: tuple[float, ...]
     values: tuple[float, ...]
-
-    @property
-    def measured_s(self) -> float:
-        return math.fsum(self.pair_s)
 
     @property
     def estimate(self) -> Estimate:
@@ -42,36 +60,61 @@ class Series:
         """Standard deviation between pairs: 0.01 is one per cent."""
         return math.sqrt(self.estimate.variance_of_mean * len(self.values))
 
+    def fitting(self, seconds: float) -> int:
+        """How many such pairs fit in so many seconds of measuring."""
+        return int(seconds * len(self.values) / self.measured_s)
+
+
+def series_after(pairs: Sequence[tuple[Pair, float]], asked_s: float, pace: Pace) -> Series:
+    """What whole pairs, with their seconds, said when only the first of their calls were made.
+
+    Every pair has a value, and made at least the calls that `asked_s` of all pairs holds.
+    """
+    calls = pace.calls_in(asked_s / len(pairs))
+    values, measured_s = [], 0.0
+    for pair, whole_s in pairs:
+        value = pair_value(first_calls(pair, calls))
+        if value is None:
+            raise ValueError("a pair of the series holds a time that is none")
+        values.append(value)
+        made = len(pair.cases[0].baseline_ns)
+        fixed_s = min(pace.fixed_s, whole_s)
+        measured_s += fixed_s + (whole_s - fixed_s) * calls / made
+    return Series(asked_s, measured_s, calls, tuple(values))
+
+
+def first_calls(pair: Pair, calls: int) -> Pair:
+    """The pair as it stood after so many timed calls of each box; the null kernel's alike."""
+    cases = tuple(
+        replace(
+            case,
+            baseline_ns=case.baseline_ns[:calls],
+            candidate_ns=case.candidate_ns[:calls],
+            null_ns=case.null_ns[:calls],
+        )
+        for case in pair.cases
+    )
+    return replace(pair, cases=cases)
+
 
 def smallest_difference(series: Sequence[Series], seconds: float) -> float | None:
     """The log ratio that a ranked run of so many seconds of measuring tells from none, at 95 %.
 
     That is the half-width t * sd / sqrt(pairs) that the run's interval would have. Of the lengths of a
-    pair the shortest counts whose pairs are no more than a ranked run has, else the longest; the
-    choice looks at lengths alone, never at spreads. None where fewer than 2 pairs fit.
+    pair that one counts whose pairs come nearest to the most that a ranked run has; the choice looks
+    at lengths alone, never at spreads. None where fewer than 2 pairs fit.
     """
-    ordered = sorted(series, key=lambda each: each.measured_s / len(each.pair_s))
-    fitting = [int(seconds * len(each.pair_s) / each.measured_s) for each in ordered]
-    chosen = next((i for i, pairs in enumerate(fitting) if pairs <= LOOKS[-1]), len(ordered) - 1)
-    pairs = min(fitting[chosen], LOOKS[-1])
+    chosen = min(series, key=lambda each: abs(math.log(max(each.fitting(seconds), 1) / LOOKS[-1])))
+    pairs = min(chosen.fitting(seconds), LOOKS[-1])
     if pairs < 2:
         return None
-    return t_quantile((1 + CONFIDENCE) / 2, pairs - 1) * ordered[chosen].spread / math.sqrt(pairs)
+    return t_quantile((1 + CONFIDENCE) / 2, pairs - 1) * chosen.spread / math.sqrt(pairs)
 
 
 def smallest_differences(series: Sequence[Series]) -> Mapping[int, float]:
     """By seconds of measuring; those that hold no two pairs are left out."""
     found = {seconds: smallest_difference(series, seconds) for seconds in WITHIN_S}
     return {seconds: value for seconds, value in found.items() if value is not None}
-
-
-def calls_for(pair_s: float, few: tuple[int, float], many: tuple[int, float]) -> int:
-    """How many timed calls make a pair this long; never fewer than the few.
-
-    few, many: calls and seconds of two pairs that were tried, the first with fewer calls.
-    """
-    per_call = max((many[1] - few[1]) / (many[0] - few[0]), 1e-6)
-    return max(few[0], round(few[0] + (pair_s - few[1]) / per_call))
 
 
 def quantile(samples: Sequence[float], share: float) -> float:
