@@ -100,6 +100,35 @@ def test_any_verdict_on_the_authors_work_ends_the_job(verdict: Verdict) -> None:
     assert kinds(transitions.finish(RUNNING, outcome(1, verdict), Ruling()))[-1] == "job.finished"
 
 
+@pytest.mark.parametrize(
+    ("confirms", "attempt", "ended"),
+    [(None, 2, False), (None, 3, True), (1, 3, False), (1, 4, True), (3, 5, False), (3, 6, True)],
+)
+def test_a_confirmation_has_attempts_of_its_own(
+    confirms: int | None, attempt: int, ended: bool
+) -> None:
+    record = replace(RUNNING, confirms=confirms, attempt=attempt)
+    kind = "job.finished" if ended else "job.requeued"
+    assert kinds(transitions.release_lost(record, LATER)) == [kind]
+    failed = outcome(attempt, Verdict.JUDGE_ERROR)
+    assert kinds(transitions.finish(record, failed, Ruling())) == [kind]
+    taken_over = transitions.claim(record, "r2", LATER, LATER, False)
+    assert kinds(taken_over) == ([kind] if ended else [kind, "job.claimed"])
+
+
+def test_what_a_confirmation_follows_stays_charged_when_it_is_lost() -> None:
+    record = replace(RUNNING, charged=True)
+    assert kinds(transitions.release_lost(record, LATER)) == ["quota.refunded", "job.requeued"]
+    confirming = replace(record, attempt=2, confirms=1)
+    assert kinds(transitions.release_lost(confirming, LATER)) == ["job.requeued"]
+
+
+def test_events_of_the_version_before_ranked_runs_fold_still() -> None:
+    ended = Happened("job.finished", {"attempt": 3, "verdict": "judge error", "held": True})
+    stand = stand_after(Stand(JobState.RUNNING, 3), [ended], NOW)
+    assert (stand.state, stand.held, stand.hold) == (JobState.DONE, True, "")
+
+
 def test_the_fold_passes_over_what_says_nothing_of_the_job() -> None:
     stand = Stand(JobState.RUNNING, 2, charged=True, runner="r1")
     assert stand_after(stand, [Happened("job.outcome_refused", {"attempt": 1})], NOW) == stand
