@@ -182,8 +182,6 @@ class Estimate:
 
     def half_width(self, confidence: float) -> float:
         """Half of the t-interval at this confidence (0.99 is 99 %), in the unit of the mean."""
-        if self.variance_of_mean == 0:
-            return 0.0
         return t_quantile((1 + confidence) / 2, self.dof) * math.sqrt(self.variance_of_mean)
 
     def interval(self, confidence: float) -> tuple[float, float]:
