@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from judge.archive import digest_of_files
-from judge.cli.render import stage_line
+from judge.cli.render import stage_line, verdict_line
 from judge.cli.submissions import follow
 from judge.cli.talk import answer
 from judge.client import ApiRefusal, JudgeClient, Target
@@ -25,6 +25,8 @@ DEVICE = "cpu"  # the one that every machine has
 PER_PROBLEM = 2
 BASELINE = "baseline"
 HEAD_LINES = 5
+NO_RANKED_RUNNER = "ranked_unavailable"
+"""The refusal of a ranked submission where no runner may judge it: no fault of the example's."""
 
 _EXPECT = re.compile(r"expect:\s*(.+)")
 _NEEDS = re.compile(r"needs:\s*(\S+)")
@@ -38,10 +40,12 @@ class Example:
     path: Path
     expected: str
     needs: str
+    mode: Mode = Mode.BENCHMARK
 
     @property
     def label(self) -> str:
-        return f"{self.problem}/{self.path.name}"
+        how = "" if self.mode is Mode.BENCHMARK else f", {self.mode}"
+        return f"{self.problem}/{self.path.name}{how}"
 
     @property
     def missing(self) -> str:
@@ -76,6 +80,11 @@ def examples_of(problems_dir: Path, problem_id: str) -> list[Example]:
     return (first + [e for e in found if e not in first])[:PER_PROBLEM]
 
 
+def ranked_of(examples: Sequence[Example]) -> list[Example]:
+    """The one of them that is handed in ranked as well: the last, which should be the fastest."""
+    return [replace(example, mode=Mode.RANKED) for example in examples[-1:]]
+
+
 def run_examples(
     client: JudgeClient,
     problems_dir: Path,
@@ -90,7 +99,8 @@ def run_examples(
     """
     all_fine = True
     for problem in problems:
-        for example in examples_of(problems_dir, problem.id):
+        practice = examples_of(problems_dir, problem.id)
+        for example in [*practice, *(ranked_of(practice) if problem.baseline else ())]:
             if example.missing:
                 answer(
                     f"  {example.label}: skipped, it needs {example.missing}, which is not installed"
@@ -116,8 +126,11 @@ def _hand_in(
 ) -> bool:
     label = f"  {example.label}"
     try:
-        receipt = client.submit(Target(problem.id, DEVICE, Mode.BENCHMARK), files)
+        receipt = client.submit(Target(problem.id, DEVICE, example.mode), files)
     except ApiRefusal as refusal:
+        if refusal.code == NO_RANKED_RUNNER:
+            answer(f"{label}: skipped: {refusal.detail}")
+            return True
         answer(f"{label}: not taken: {refusal.detail}", style="red")
         return False
     answer(f"{label}: submission {receipt.submission_id} received")
@@ -134,7 +147,11 @@ def _judged(
 ) -> SubmissionBody | None:
     """An earlier submission of these very files that ended as expected."""
     for body in client.submissions(problem.id, limit=50).submissions:
-        same = body.sha256 == digest and body.problem_version == problem.version
+        same = (body.sha256, body.problem_version, body.mode) == (
+            digest,
+            problem.version,
+            example.mode,
+        )
         if same and body.state is JobState.DONE and stage_line(body) == example.expected:
             return body
     return None
@@ -144,4 +161,4 @@ def _summary(body: SubmissionBody) -> str:
     time = "" if body.geomean_ns is None else f", {microseconds(body.geomean_ns)}"
     isolation = body.outcome.isolation if body.outcome is not None else "full"
     how = "" if isolation == "full" else f", {isolation} isolation (judge doctor says why)"
-    return f"{stage_line(body)}{time}{how}"
+    return f"{verdict_line(body)}{time}{how}"

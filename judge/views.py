@@ -110,6 +110,8 @@ class Views:
             tolerances={name: (t.value, t.reason) for name, t in found.tolerances.items()},
             limits={name: getattr(limits, name) for name in type(limits).__dataclass_fields__},
             files=sorted(self._files.get(found.id, {})),
+            baseline=None if found.baseline is None else found.baseline.name,
+            best=None if found.best is None else found.best.name,
         )
 
     def problem_file(

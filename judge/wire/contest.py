@@ -67,7 +67,11 @@ class CaseBody(Body):
 
 
 class ProblemBody(Body):
-    """A problem as everybody may see it: public cases only."""
+    """A problem as everybody may see it: public cases only.
+
+    baseline: what ranked runs are measured against; None where nothing is ranked. best: the fastest
+    shipped kernel, by name.
+    """
 
     id: str
     title: str
@@ -79,3 +83,5 @@ class ProblemBody(Body):
     tolerances: dict[str, tuple[float, str]]
     limits: dict[str, float]
     files: list[str]
+    baseline: str | None = None
+    best: str | None = None
