@@ -6,7 +6,6 @@ Pages show wire bodies and decide nothing: what a viewer may know was settled by
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
 from typing import Any, Final, Protocol
@@ -21,7 +20,7 @@ from starlette.exceptions import HTTPException
 
 from judge import text
 from judge.address import API
-from judge.model import Block, Refusal, Role
+from judge.model import Refusal, Role
 from judge.ports import Identity
 from judge.wire import (
     MAX_LOG_CHARS,
@@ -32,10 +31,10 @@ from judge.wire import (
     ErrorBody,
     ProblemBody,
     RankedBoardBody,
-    RunBody,
     SubmissionBody,
 )
-from leaderboard.plots import HEIGHT, WIDTH, Dots, scatters, speedup_axis, strip
+from leaderboard.plots import HEIGHT, WIDTH, speedup_axis, strip
+from leaderboard.ranked_shown import blocks_of, lead_of
 
 COOKIE: Final = "judge_token"
 LONGEST_NUMBER: Final = 19
@@ -91,44 +90,6 @@ def _environment() -> Environment:
     return env
 
 
-@dataclass(frozen=True, slots=True)
-class BlockPlot:
-    """The box pairs of one series of a block, as a page shows them. broken: those without a value."""
-
-    name: str
-    dots: Dots | None
-    pairs: int
-    broken: int
-
-
-BLOCKS: Final[Mapping[Block, str]] = {
-    Block.BEFORE: "baseline against its copy, before",
-    Block.CANDIDATE: "baseline against this submission",
-    Block.GUARD: "baseline against its copy, after",
-}
-
-
-def blocks_of(run: RunBody) -> list[BlockPlot]:
-    """The series of a run in their order, on one scale, so that their scatter compares by eye."""
-    series = [
-        (block, number, [pair.speedup for pair in pairs])
-        for (block, number), pairs in groupby(run.pairs, lambda pair: (pair.block, pair.series))
-    ]
-    valid = [[ratio for ratio in ratios if ratio is not None] for _, _, ratios in series]
-    # Around 1 where it ought to be 1, around their own mean where nobody knows what it ought to be.
-    middles = [None if block is Block.CANDIDATE else 1.0 for block, _, _ in series]
-    plots = scatters(list(zip(valid, middles, strict=True)))
-    return [
-        BlockPlot(
-            name=BLOCKS[block] + (f" (repeat {number})" if number else ""),
-            dots=dots,
-            pairs=len(ratios),
-            broken=ratios.count(None),
-        )
-        for (block, number, ratios), dots in zip(series, plots, strict=True)
-    ]
-
-
 def _local_path(target: str) -> str:
     """The target if it is a path on this server, else the front page: no open redirect."""
     safe = target.startswith("/") and not target.startswith(("//", "/\\"))
@@ -182,7 +143,13 @@ class Pages:
         shown = [entry.claim for entry in ranked.entries if entry.claim]
         axis = speedup_axis([(claim.low, claim.high) for claim in shown])
         return self.render(
-            request, "board.html", board=board, ranked=ranked, bands=bands, axis=axis
+            request,
+            "board.html",
+            board=board,
+            ranked=ranked,
+            bands=bands,
+            axis=axis,
+            lead=lead_of(bands),
         )
 
     def problem(self, request: Request, problem: str) -> HTMLResponse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
 from judge.stats import geometric_mean, median
@@ -13,8 +14,10 @@ WIDTH: Final = 240
 HEIGHT: Final = 28
 PAD: Final = 4
 MAX_DOTS: Final = 200
-TICK_PX: Final = 56
+TICK_PX: Final = 36
 """The least distance between two labels of an axis."""
+WIDE: Final = 4.0
+"""An axis whose ends are this far apart, as a ratio, is labelled at 1, 2, 5, 10, ..."""
 LEAST_REACH: Final = 0.01
 """Box pairs are drawn on a scale that ends at one per cent at least, so that quiet looks quiet."""
 
@@ -77,24 +80,40 @@ def speedup_axis(intervals: Sequence[tuple[float, float]]) -> Axis | None:
     low, high = min(i[0] for i in intervals), max(i[1] for i in intervals)
     room = max(1.01, (high / low) ** 0.03)
     bare = Axis(low / room, high * room, ())
-    # The widest steps that still leave three labels, or else the narrowest.
+    if high / low >= WIDE:
+        return Axis(bare.low, bare.high, _labels(bare, _decades(bare)))
+    # The widest steps that still leave three labels; the narrowest where none do.
     for exponent in range(math.floor(math.log10(bare.high)), -5, -1):
         for digits in (5, 2, 1):
-            step = digits * 10.0**exponent
-            ticks = _ticks(bare, step, max(0, -exponent))
+            ticks = _labels(bare, _multiples(bare, digits, exponent))
             if len(ticks) >= 3:
                 return Axis(bare.low, bare.high, ticks)
     return bare
 
 
-def _ticks(axis: Axis, step: float, decimals: int) -> tuple[tuple[float, str], ...]:
-    """Labels at multiples of the step, without those too near to the one before."""
+def _decades(axis: Axis) -> list[Decimal]:
+    """1, 2 and 5 times the powers of ten along the axis."""
+    first, last = math.floor(math.log10(axis.low)), math.floor(math.log10(axis.high))
+    return [
+        Decimal(digits).scaleb(exponent)
+        for exponent in range(first, last + 1)
+        for digits in (1, 2, 5)
+    ]
+
+
+def _multiples(axis: Axis, digits: int, exponent: int) -> list[Decimal]:
+    step = Decimal(digits).scaleb(exponent)
+    first, last = math.ceil(axis.low / float(step)), math.floor(axis.high / float(step))
+    return [step * number for number in range(first, last + 1)]
+
+
+def _labels(axis: Axis, values: Sequence[Decimal]) -> tuple[tuple[float, str], ...]:
+    """The values on the axis with their places, without those too near to the one before."""
     ticks: list[tuple[float, str]] = []
-    first, last = math.ceil(axis.low / step), math.floor(axis.high / step)
-    for number in range(first, min(last, first + 500) + 1):
-        x = axis.x(number * step)
-        if number > 0 and (not ticks or x - ticks[-1][0] >= TICK_PX):
-            ticks.append((x, f"{number * step:.{decimals}f}x"))
+    for value in values:
+        x = axis.x(float(value)) if axis.low <= value <= axis.high else -1.0
+        if x >= 0 and (not ticks or x - ticks[-1][0] >= TICK_PX):
+            ticks.append((x, f"{value:f}x"))
     return tuple(ticks)
 
 

@@ -173,34 +173,39 @@ def closing_lines(body: SubmissionBody) -> list[str]:
     return lines
 
 
-def runs_table(ranked: RankedBody) -> Table:
+def runs_table(body: SubmissionBody, ranked: RankedBody) -> Table:
     """The box pairs of every run of a ranked job: one row per series of a block, in their order."""
     rows = []
     for number, run in enumerate(ranked.runs, start=1):
+        counts = run.published and run.claim is not None and not body.held
+        last = {pair.block: pair.series for pair in run.pairs}
         for (block, series), pairs in groupby(run.pairs, lambda pair: (pair.block, pair.series)):
             ratios = [pair.speedup for pair in pairs]
             valid = [ratio for ratio in ratios if ratio is not None]
+            note = "counts" if counts and block is Block.CANDIDATE else ""
+            if series < last[block]:
+                note = "void, run again"
             rows.append(
                 [
                     f"{number} of {len(ranked.runs)}",
-                    block.value + (f", repeat {series}" if series else ""),
+                    block.value,
                     str(len(ratios)),
                     speedup(geometric_mean(valid) if valid else None),
                     speedup(min(valid, default=None)),
                     speedup(max(valid, default=None)),
-                    "counts" if run.published and block is Block.CANDIDATE else "",
+                    note,
                 ]
             )
     columns = ("run", "box pairs", "n", "mean", "lowest", "highest", "note")
     return table(columns, rows, right="n,mean,lowest,highest")
 
 
-def reason_lines(ranked: RankedBody) -> list[str]:
-    """Why runs of a ranked job are void or held."""
+def reason_lines(body: SubmissionBody, ranked: RankedBody) -> list[str]:
+    """Why runs of a ranked job are void or held, as far as the body's `hold` does not say it."""
     lines = []
     for number, run in enumerate(ranked.runs, start=1):
         lines += [f"run {number} is void: {run.void}"] if run.void else []
-        lines += [f"run {number}: {finding}" for finding in run.findings]
+        lines += [f"run {number}: {each}" for each in run.findings if each not in body.hold]
     return lines
 
 

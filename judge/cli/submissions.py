@@ -106,11 +106,11 @@ def report(body: SubmissionBody) -> None:
         answer(line)
 
 
-def report_runs(ranked: RankedBody) -> None:
+def report_runs(body: SubmissionBody, ranked: RankedBody) -> None:
     """Every run of a ranked job: its box pairs, what stands against it, its cases if they are shown."""
     if ranked.runs:
-        show(runs_table(ranked))
-    for line in reason_lines(ranked):
+        show(runs_table(body, ranked))
+    for line in reason_lines(body, ranked):
         answer(line)
     for run in ranked.runs:
         if run.published and run.cases:
@@ -285,7 +285,7 @@ def show_submission(
     answer(heading(body), style="bold")
     report(body)
     if body.ranked is not None:
-        report_runs(body.ranked)
+        report_runs(body, body.ranked)
     if body.outcome is not None:
         for key, value in body.outcome.environment.items():
             answer(f"{key}: {value}")
