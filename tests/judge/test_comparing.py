@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.comparing import (
@@ -96,6 +96,7 @@ def altered(one: Pair, change: Any) -> Pair:
 ARMS = ("baseline_ns", "candidate_ns", "null_ns")
 
 
+@settings(deadline=None)
 @given(pairs(), st.integers(2, 1000))
 def test_slower_clock_of_both_arms_changes_no_value(one: Pair, factor: int) -> None:
     def scaled(case: CaseTimes) -> CaseTimes:
@@ -105,6 +106,7 @@ def test_slower_clock_of_both_arms_changes_no_value(one: Pair, factor: int) -> N
     assert pair_value(altered(one, scaled)) == pytest.approx(pair_value(one), abs=1e-9)
 
 
+@settings(deadline=None)
 @given(pairs())
 def test_swapping_the_arms_negates_the_value(one: Pair) -> None:
     def swapped(case: CaseTimes) -> CaseTimes:
@@ -115,6 +117,7 @@ def test_swapping_the_arms_negates_the_value(one: Pair) -> None:
     assert other == pytest.approx(-value, abs=1e-12)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.lists(st.integers(1, 10**9), min_size=1, max_size=4), min_size=8, max_size=8),
     st.lists(st.floats(0, 1), min_size=1, max_size=8),

@@ -7,7 +7,7 @@ import random
 import statistics
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.stats import (
@@ -113,6 +113,7 @@ def test_quantiles_of_t_are_those_of_the_published_table(dof: int) -> None:
     assert {p: round(t_quantile(p, dof), 3) for p in TABLE[dof]} == TABLE[dof]
 
 
+@settings(deadline=None)
 @given(st.floats(1e-6, 1 - 1e-6))
 def test_quantiles_of_t_are_exact_where_a_closed_form_exists(p: float) -> None:
     assert t_quantile(p, 1) == pytest.approx(math.tan(math.pi * (p - 0.5)), rel=1e-9, abs=1e-9)
@@ -166,6 +167,7 @@ def test_estimate_of_one_value_is_refused() -> None:
         Estimate.of([1.0])
 
 
+@settings(deadline=None)
 @given(st.floats(-1, 1), st.integers(2, 40))
 def test_equal_values_are_their_own_mean_with_an_interval_of_no_width(value: float, n: int) -> None:
     found = Estimate.of([value] * n)
