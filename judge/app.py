@@ -38,7 +38,7 @@ from judge.tables import DeclarationError
 from judge.tokens import new_token, token_hash
 from judge.valkey import EmbeddedValkey
 from judge.views import Views
-from leaderboard import pages
+from leaderboard import pages, runners_page
 from leaderboard.store import SqlStore
 
 log = logging.getLogger(__name__)
@@ -118,6 +118,7 @@ def create_app(settings: ServerSettings, clock: Clock = utc_now) -> Application:
 
     app = build(parts, lifespan)
     app.include_router(pages.router(parts.views))
+    app.include_router(runners_page.router(parts.views, roll.bodies))
     of_api = app.exception_handlers[HTTPException]
     app.add_exception_handler(HTTPException, pages.error_pages(parts.views, of_api))
     app.mount("/static", pages.static_files())

@@ -33,10 +33,13 @@ from judge.wire import (
     NewAnnouncementBody,
     NewTokenBody,
     ProblemBody,
+    QuarantineBody,
     RankedBoardBody,
     ReceiptBody,
     ReceiptKeyBody,
     RegisterBody,
+    ReinstateBody,
+    RunnerBody,
     SubmissionBody,
     SubmissionListBody,
     TokenBody,
@@ -268,6 +271,16 @@ class JudgeClient:
     def receipt_key(self) -> ReceiptKeyBody:
         """The public key that receipts are signed with."""
         return self._get("/receipt-key", ReceiptKeyBody)
+
+    # --- runners
+    def runners(self) -> list[RunnerBody]:
+        return self._get_list("/runners", RunnerBody)
+
+    def quarantine(self, runner: str, why: str) -> RunnerBody:
+        return self._post("/admin/quarantine", QuarantineBody(runner=runner, why=why), RunnerBody)
+
+    def reinstate(self, runner: str) -> RunnerBody:
+        return self._post("/admin/reinstate", ReinstateBody(runner=runner), RunnerBody)
 
     # --- organizers
     def invites(self, count: int, team: str | None = None) -> InviteCodesBody:

@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 
 import typer
 
-from judge.cli import admin, login, problems, receipts, submissions, tokens
+from judge.cli import admin, login, problems, receipts, runners, submissions, tokens
 from judge.cli.talk import WrongUse, exit_of_error, print_json, say
 from judge.client import ApiRefusal, ServerUnreachable
 from judge.wire import ErrorBody
@@ -34,7 +34,7 @@ def own_commands() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         help="Hand in kernels, see verdicts and boards, run the contest.",
     )
-    for part in (login, problems, submissions, receipts, tokens):
+    for part in (login, problems, submissions, receipts, runners, tokens):
         join(root, part.commands)
     whole = typer.Typer()
     whole.add_typer(admin.commands, name="admin")

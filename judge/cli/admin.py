@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from judge.cli.login import Json, Server, Token, connect
+from judge.cli.runners import list_runners, quarantine, reinstate
 from judge.cli.talk import WrongUse, answer, json_of, print_json, say, show, table
 from judge.cli.tokens import list_tokens, revoke
 from judge.model import Role
@@ -153,6 +154,9 @@ def organizer_token(
 
 commands.command("tokens")(list_tokens)
 commands.command("revoke")(revoke)
+commands.command("runners")(list_runners)
+commands.command("quarantine")(quarantine)
+commands.command("reinstate")(reinstate)
 
 
 @commands.command()

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,19 @@ from judge.queue import FUNCTION, RqQueue, connect, queue_name
 from judge.valkey import EmbeddedValkey
 
 LISTENER = """
-import sys, threading
-from runners.rings import listen
-print("up", flush=True)
-listen(sys.argv[1], "cpu", "r1", lambda job_id: print(job_id, flush=True), threading.Event())
+import sys
+from runners.rings import QueueRings
+from runners.stop import Stop
+heard = 0
+def answer(job_id):
+    global heard
+    print(job_id, flush=True)
+    heard += 1
+    return True
+stop = Stop()
+with stop.on_signals():
+    print("up", flush=True)
+    QueueRings(sys.argv[1], "cpu", "r1", stop).listen(answer, lambda: heard == int(sys.argv[2]))
 """
 
 
@@ -40,10 +50,20 @@ def url(valkey: EmbeddedValkey, tmp_path: Path) -> str:
     return f"unix://{tmp_path / 'v.sock'}"
 
 
+FOR_GOOD = 1_000
+
+
 @pytest.fixture
 def listener(url: str) -> Iterator[subprocess.Popen[str]]:
+    with listening(url, FOR_GOOD) as process:
+        yield process
+
+
+@contextmanager
+def listening(url: str, until: int) -> Iterator[subprocess.Popen[str]]:
+    """A listener that is hindered once it has answered so many rings."""
     process = subprocess.Popen(
-        [sys.executable, "-c", LISTENER, url],
+        [sys.executable, "-c", LISTENER, url, str(until)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -147,3 +167,13 @@ def test_an_idle_listener_ends_at_once_when_told(
     heard(listener)
     listener.send_signal(number)
     assert listener.wait(5) == 0
+
+
+def test_a_hindered_listener_leaves_the_next_ring_to_others(url: str) -> None:
+    ring(url, 1)
+    with listening(url, until=1) as hindered:
+        assert heard(hindered) == 1
+        assert hindered.wait(10) == 0
+    ring(url, 2)
+    with listening(url, FOR_GOOD) as other:
+        assert heard(other) == 2

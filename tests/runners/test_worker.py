@@ -20,6 +20,7 @@ from judge.model import Job, Mode, Problem, SourceFile, Verdict
 from judge.rules import cases_of_mode
 from judge.wire import LeaseBody
 from runners.problems import problem_folders
+from runners.server_link import ServerLink
 from runners.settings import EvaluatorSettings, WorkerSettings
 from runners.worker import Worker
 from tests.live import children_of
@@ -88,7 +89,8 @@ class Desk:
         self._server.server_close()
 
 
-PROBLEM: Problem = problem_folders(FAULTS / "problems")["double"].problem
+FOLDER = problem_folders(FAULTS / "problems")["double"]
+PROBLEM: Problem = FOLDER.problem
 
 
 def lease(name: str, digest: str = PROBLEM.digest) -> Reply:
@@ -116,6 +118,7 @@ def shared_desk() -> Iterator[Desk]:
 
 
 STOPPING = threading.Event()
+HINDERED = threading.Event()
 
 
 @pytest.fixture(scope="module")
@@ -130,10 +133,12 @@ def worker(
         name="r1",
         evaluator=EvaluatorSettings(FAULTS / "problems", tmp_path_factory.mktemp("state")),
     )
-    made = Worker(settings, lambda: {PROBLEM.id: PROBLEM}, STOPPING)
+    server = ServerLink(settings.server, TOKEN)
+    made = Worker(settings, lambda: {PROBLEM.id: FOLDER}, server, STOPPING, HINDERED.set)
     made.start()
     yield made
     made.close()
+    server.close()
     del os.environ["JUDGE_RUNNER_TOKEN"]
 
 
@@ -141,6 +146,7 @@ def worker(
 def desk(shared_desk: Desk) -> Desk:
     shared_desk.reset()
     STOPPING.clear()
+    HINDERED.clear()
     return shared_desk
 
 
@@ -155,7 +161,7 @@ def evaluator_pid() -> int:
 
 def test_a_job_is_claimed_judged_and_handed_in_once(worker: Worker, desk: Desk) -> None:
     desk.lease = lease("honest.py")
-    worker.answer(5)
+    assert worker.answer(5)
     (outcome,) = desk.outcomes
     assert (outcome["job_id"], outcome["attempt"]) == (5, 2)
     assert outcome["verdict"] == Verdict.ACCEPTED
@@ -164,9 +170,16 @@ def test_a_job_is_claimed_judged_and_handed_in_once(worker: Worker, desk: Desk) 
 
 def test_a_refused_claim_drops_the_ring(worker: Worker, desk: Desk) -> None:
     desk.lease = REFUSED
-    worker.answer(5)
+    assert not worker.answer(5)
     assert not desk.outcomes
     assert not desk.heartbeats
+    assert not HINDERED.is_set()
+
+
+def test_a_claim_refused_for_what_the_runner_is_is_told_on(worker: Worker, desk: Desk) -> None:
+    desk.lease = (409, {"detail": "You are in quarantine.", "code": "runner_quarantined"})
+    assert not worker.answer(5)
+    assert HINDERED.is_set()
 
 
 def test_a_stop_ends_the_work_and_hands_in_nothing(worker: Worker, desk: Desk) -> None:
