@@ -91,10 +91,8 @@ def ada(judge: LiveJudge, tmp_path: Path, request: pytest.FixtureRequest) -> She
 
 
 @pytest.fixture
-def organizer(judge: LiveJudge, tmp_path: Path) -> Shell:
-    home = tmp_path / "organizer"
-    home.mkdir()
-    shell = Shell(home, judge.url)
+def organizer(judge: LiveJudge, tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    shell = Shell(tmp_path_factory.mktemp("organizer"), judge.url)
     shell.fine("login", "--server", judge.url, "--token", judge.organizer)
     return shell
 
