@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 
 from judge.model import Baseline, Ruling
+from judge.wire import ComparisonBody
 from tests.judge.api.conftest import KERNEL, contest_text
+from tests.ranked_runs import Made, comparison
 
 BASELINE = Baseline("plain torch", "submissions/baseline.py", "b" * 64)
 COMPARISON = {"baseline": "plain torch", "pairs": [], "floors_ns": {}}
@@ -87,6 +89,53 @@ def test_a_ruling_to_hold_ends_the_job_held(ranking):
         assert (body["state"], body["held"]) == ("done", True)
         record = judge.app.parts.store.record(taken["submission_id"])
         assert record.hold == "The baseline slowed down."
+
+
+def timed(lease: dict, **made: float) -> dict:
+    """The comparison of a run on the lease's timing cases, as a runner sends it."""
+    names = tuple(case["name"] for case in lease["cases"] if case["stage"] == "timing")
+    return ComparisonBody.of(comparison(Made(cases=names, **made))).model_dump(mode="json")
+
+
+def test_the_first_ranked_run_of_a_team_is_confirmed_and_then_on_the_board(own_judge):
+    with own_judge(contest_text(quotas="")) as judge:
+        taken = judge.newcomer().submit(mode="ranked")
+        first = judge.claim(taken["job_id"])
+        judge.finish(first, comparison=timed(first, speedup=2.0, seed=1))
+        assert seen(judge, taken["submission_id"])["state"] == "queued"
+        assert judge.connect().get("/boards/topk/cpu?mode=ranked").json()["entries"] == []
+        second = judge.claim(taken["job_id"])
+        judge.finish(second, comparison=timed(second, speedup=2.0, seed=2))
+        assert seen(judge, taken["submission_id"])["state"] == "done"
+        (entry,) = judge.connect().get("/boards/topk/cpu?mode=ranked").json()["entries"]
+        assert (entry["rank"], entry["submission_ids"]) == (1, [taken["submission_id"]])
+
+
+def test_a_run_beside_which_the_baseline_slowed_down_is_held_until_an_organizer_releases_it(
+    own_judge,
+):
+    with own_judge(contest_text(quotas="")) as judge:
+        taken = judge.newcomer().submit(mode="ranked")
+        lease = judge.claim(taken["job_id"])
+        judge.finish(lease, comparison=timed(lease, slowed=0.05))
+        body = seen(judge, taken["submission_id"])
+        assert (body["state"], body["held"]) == ("done", True)
+        assert body["hold"]
+
+        def ranks() -> list[int | None]:
+            board = judge.connect().get("/boards/topk/cpu?mode=ranked").json()
+            return [entry["rank"] for entry in board["entries"]]
+
+        assert ranks() in ([], [None])
+        judge.organizer.http.post(f"/admin/submissions/{taken['submission_id']}/release")
+        assert ranks() == [1]
+
+
+def test_a_comparison_without_pairs_breaks_nothing(own_judge):
+    with own_judge(contest_text(quotas="")) as judge:
+        taken = judge.newcomer().submit(mode="ranked")
+        lease = judge.claim(taken["job_id"])
+        assert judge.finish(lease, comparison=COMPARISON).status_code == 200
 
 
 def test_nobody_rules_over_jobs_that_are_not_ranked(ranking):
