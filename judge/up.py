@@ -180,6 +180,9 @@ def _runner_argv(house: House) -> list[str]:
         str(house.runner_token_file(DEVICE)),
         "--redis-url",
         house.settings.queue_url,
+        # The token is this runner's for good, whatever the host is called tomorrow.
+        "--name",
+        f"local-{DEVICE}",
     )
 
 

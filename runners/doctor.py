@@ -20,6 +20,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from judge.cli.talk import Exit
+from runners.cores import runners_that_fit
 from runners.ports import BoxSpec, Isolation, Phase, SandboxError
 
 _OLDEST_BUBBLEWRAP = (0, 8)
@@ -218,7 +219,9 @@ def _cores(facts: Facts) -> Finding:
             "one core: the box and the clock would share it, so times mean little",
             "give the runner two cores or more",
         )
-    return Finding("cores", Level.OK, f"{facts.cores} cores")
+    fit = runners_that_fit(facts.cores)
+    room = f"room for {fit} runner{'s' * (fit > 1)}, each with two cores of its own (--cores A,B)"
+    return Finding("cores", Level.OK, f"{facts.cores} cores: {room}")
 
 
 def _compiler(facts: Facts) -> Finding:

@@ -29,7 +29,13 @@ class UpRun:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "judge.cli", "up", *words],
                 cwd=ROOT,
-                env={**os.environ, "JUDGE_STATE_DIR": str(state), "JUDGE_PORT": str(port)},
+                env={
+                    **os.environ,
+                    "JUDGE_STATE_DIR": str(state),
+                    "JUDGE_PORT": str(port),
+                    # A developer's own runner may hold the cores of this machine.
+                    "JUDGE_RUNNER_LOCK_DIR": str(state.parent),
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,

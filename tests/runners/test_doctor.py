@@ -112,3 +112,9 @@ def test_this_machine_can_be_examined() -> None:
     found = diagnose()
     assert found[0].subject == "bubblewrap"
     assert found[-1].subject == "box"
+
+
+@pytest.mark.parametrize(("cores", "told"), [(2, "1 runner,"), (3, "1 runner,"), (8, "4 runners,")])
+def test_it_says_how_many_runners_fit(cores: int, told: str) -> None:
+    (found,) = (f for f in findings(replace(GOOD, cores=cores)) if f.subject == "cores")
+    assert told in found.fact

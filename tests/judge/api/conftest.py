@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -78,11 +79,14 @@ class Judge:
     organizer: Person
     runner: Person
     server: Server
+    trust: ssl.SSLContext | bool = True
     _open: list[httpx.Client] = field(default_factory=list)
 
     def connect(self, token: str | None = None) -> httpx.Client:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        client = httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=30)
+        client = httpx.Client(
+            base_url=f"{self.url}/api/v1", headers=headers, timeout=30, verify=self.trust
+        )
         self._open.append(client)
         return client
 
@@ -177,9 +181,16 @@ def contest_text(**changes: Any) -> str:
 
 @contextmanager
 def running(
-    state: Path, contest: str, clock: MovableClock | None = None, **settings: Any
+    state: Path,
+    contest: str,
+    clock: MovableClock | None = None,
+    tls: Path | None = None,
+    **settings: Any,
 ) -> Iterator[Judge]:
-    """A server on a free port of loopback while the block runs."""
+    """A server on a free port of loopback while the block runs.
+
+    tls: a PEM file with its key and certificate; it speaks https then.
+    """
     state.mkdir(parents=True, exist_ok=True)
     contest_file = state / "contest.toml"
     contest_file.write_text(contest)
@@ -196,13 +207,19 @@ def running(
     clock = clock or MovableClock()
     app = create_app(chosen, clock)
     http = server(app, "127.0.0.1", 0)
+    scheme, trust = "http", True
+    if tls is not None:
+        http.config.ssl_certfile = tls
+        scheme, trust = "https", ssl.create_default_context(cafile=str(tls))
     thread = threading.Thread(target=http.run, name="uvicorn")
     thread.start()
     try:
         until(lambda: http.started or not thread.is_alive())
         assert http.started, "the server did not start"
         port = http.servers[0].sockets[0].getsockname()[1]
-        judge = Judge(f"http://127.0.0.1:{port}", app, clock, chosen, None, None, http)  # type: ignore[arg-type]
+        judge = Judge(  # type: ignore[arg-type]
+            f"{scheme}://127.0.0.1:{port}", app, clock, chosen, None, None, http, trust
+        )
         judge.organizer = judge.as_token(kept.read_text())
         token = (chosen.secrets_dir / "runner-cpu.token").read_text().strip()
         judge.runner = judge.as_token(token)
