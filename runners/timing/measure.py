@@ -127,7 +127,7 @@ def measure_copies(bench: Bench, longest_s: float, say: Say) -> tuple[Series, ..
     few, many = ((calls, bench.pair(calls)[1]) for calls in (FEW_CALLS, MANY_CALLS))
     pace = Pace.of(few, many)
     calls = pace.calls_in(longest_s / PAIRS)
-    pairs = []
+    pairs: list[tuple[Pair, float]] = []
     latest = time.monotonic() + LATEST_S
     while len(pairs) < PAIRS and (len(pairs) < LEAST_PAIRS or time.monotonic() < latest):
         bench.disturbance.rest(REST_S)

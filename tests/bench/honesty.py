@@ -26,8 +26,9 @@ from typing import Final
 
 from judge.catalog import load_problem as read_folder
 from judge.comparing import LOOKS, next_look
-from judge.model import Block, Case, Pair, SourceFile
+from judge.model import Block, Pair, SourceFile, Stage
 from judge.pairs import pair_value
+from judge.stats import Estimate
 from runners.devices.cpu import CpuDevice
 from runners.evaluator.pair import Duel, Side
 from runners.evaluator.pool import BoxPool, settle_down
@@ -40,11 +41,10 @@ from tests.bench.orders import FIRST, Judged, Looped, Round, rows_of, table
 RESULTS: Final = Path("bench-results")
 BASE: Final = 400
 EXTRA_PCT: Final = (0, 1, 2, 5)
-CALLS: Final = 40
 MEASURING_S: Final = 60.0
 """The most that one comparison may measure, starts of boxes not counted."""
 
-CALIBRATION_PAIRS: Final = 4
+CALIBRATION_PAIRS: Final = 8
 
 KERNEL: Final = """
 import torch
@@ -80,6 +80,11 @@ value = 1e-6
 reason = "Doubling is exact."
 
 [[cases]]
+name = "n64"
+stage = "test"
+values = { n = 64 }
+
+[[cases]]
 name = "n8192"
 stage = "timing"
 calls = 40
@@ -112,6 +117,7 @@ STATEMENT: Final = """# Twice the input
 
 | case | n |
 |---|---|
+| n64 | 64 |
 | n8192 | 8192 |
 """
 
@@ -218,21 +224,17 @@ class Bench:
         told = json.loads(printed)
         return Looped(told["mean_ns"], told["error_ns"], told["seconds"])
 
-    def constant_repeats(self) -> tuple[float, float]:
-        """What a call takes besides its repetitions, in repetitions; and seconds of one pair, starts in.
-
-        From the baseline against a kernel with twice its repetitions: (c + 2n) / (c + n) = r.
-        """
+    def calibrate(self) -> tuple[Estimate, float]:
+        """Log ratio of the baseline over a kernel of twice its repetitions; seconds of one pair."""
         began = time.monotonic()
         with self._duel() as duel:
             values = [self._pair(duel, ("baseline", "double"))[0] for _ in range(CALIBRATION_PAIRS)]
-        ratio = math.exp(-math.fsum(values) / len(values))
-        return BASE * (2 - ratio) / (ratio - 1), (time.monotonic() - began) / CALIBRATION_PAIRS
+        return Estimate.of(values), (time.monotonic() - began) / CALIBRATION_PAIRS
 
     @contextmanager
     def _duel(self) -> Iterator[Duel]:
         budget = Budget(self.problem.problem.limits, time.monotonic(), Watch())
-        case: Case = self.problem.problem.cases[0]
+        case = next(c for c in self.problem.problem.cases if c.stage is Stage.TIMING)
         duel = Duel(self.problem, [(0, case)], secrets.token_bytes(16), self.boxes, budget)
         try:
             yield duel
@@ -255,11 +257,11 @@ class Bench:
 def open_bench() -> Iterator[Bench]:
     device = CpuDevice()
     settle_down(device)
-    sandbox = BubblewrapSandbox()
     with tempfile.TemporaryDirectory(prefix="judge-honesty-") as parent:
         folder = Path(parent) / "repeats"
         write_folder(folder)
         problem = load_problem(folder, read_folder(folder).problem)
+        sandbox = BubblewrapSandbox()
         boxes = BoxPool(sandbox, device, [problem.problem.limits])
         try:
             yield Bench(problem, folder, boxes)
@@ -292,6 +294,15 @@ def write_results(rounds: Sequence[Round], truths: Mapping[int, float], constant
     return path
 
 
+def constant_of(log_ratio: float) -> float:
+    """What a call takes besides its repetitions, in repetitions.
+
+    log_ratio: of the time of `BASE` repetitions over that of twice as many, (c + n) / (c + 2n).
+    """
+    ratio = math.exp(-log_ratio)
+    return BASE * (2 - ratio) / (ratio - 1)
+
+
 def truths_of(constant: float) -> Mapping[int, float]:
     """Exact log differences from the first kernel, by per cent of more repetitions."""
     return {
@@ -318,9 +329,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--count must be 1 or more")
     rounds: list[Round] = []
     with open_bench() as bench:
-        constant, pair_s = bench.constant_repeats()
+        double, pair_s = bench.calibrate()
+        constant = constant_of(double.mean)
+        low, high = (constant_of(bound) for bound in double.interval(0.95))
         truths = truths_of(constant)
-        said = f"a call takes {constant / BASE:+.2%} besides its {BASE} repetitions"
+        said = (
+            f"a call takes {constant / BASE:+.2%} besides its {BASE} repetitions"
+            f" ({min(low, high) / BASE:+.2%} to {max(low, high) / BASE:+.2%})"
+        )
         print(f"{said}; {time_needed(count, pair_s)}", file=sys.stderr)
         try:
             while len(rounds) < count:
