@@ -38,7 +38,7 @@ def sameness(main: str, files: Sequence[SourceFile]) -> str:
             continue  # it names the main file, and nothing else
         name = ending_of(main) if file.name == main else file.name
         content = _digest_of_tokens(file) if readable else _digest_of_bytes(file)
-        for part in (b"main" if file.name == main else b"file", name.encode(), content):
+        for part in (name.encode(), content):
             digest.update(len(part).to_bytes(8, "big"))
             digest.update(part)
     return digest.hexdigest()
