@@ -83,7 +83,8 @@ def speedup_axis(intervals: Sequence[tuple[float, float]]) -> Axis | None:
     if high / low >= WIDE:
         return Axis(bare.low, bare.high, _labels(bare, _decades(bare)))
     # The widest steps that still leave three labels; the narrowest where none do.
-    for exponent in range(math.floor(math.log10(bare.high)), -5, -1):
+    largest, smallest = math.floor(math.log10(bare.high)), math.floor(math.log10(bare.low)) - 3
+    for exponent in range(largest, smallest - 1, -1):
         for digits in (5, 2, 1):
             ticks = _labels(bare, _multiples(bare, digits, exponent))
             if len(ticks) >= 3:
