@@ -68,7 +68,8 @@ class Duty:
             return
         if standing.state is RunnerState.QUARANTINED:
             log.warning("in quarantine why=%r next_self_test_s=%s", standing.why, standing.retest_s)
-            self._enrolment.sit_out(standing.retest_s)
+            due_s = standing.retest_s
+            self._enrolment.sit_out(due_s if due_s is None or test.passed else max(due_s, RETRY_S))
         elif not test.passed:
             self._stop.wait(RETRY_S)
         else:
