@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 
 from judge import text
 from judge.address import API
+from judge.comparing import CONFIDENCE
 from judge.model import Refusal, Role
 from judge.ports import Identity
 from judge.wire import (
@@ -85,7 +86,11 @@ def _environment() -> Environment:
     env.filters["moment"] = text.moment
     env.filters["plain"] = text.plain
     env.globals.update(
-        max_log_chars=MAX_LOG_CHARS, strip=strip, strip_width=WIDTH, strip_height=HEIGHT
+        max_log_chars=MAX_LOG_CHARS,
+        confidence=f"{100 * CONFIDENCE:g}",
+        strip=strip,
+        strip_width=WIDTH,
+        strip_height=HEIGHT,
     )
     return env
 
