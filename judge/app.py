@@ -28,9 +28,10 @@ from judge.intake import Intake
 from judge.model import Refusal, Role
 from judge.notices import NoticeBoard
 from judge.pace import Pace
-from judge.ports import Clock, OpenContest, QueueError, Store, StoreError
+from judge.ports import Clock, QueueError, Store, StoreError
 from judge.queue import RqQueue
 from judge.receipts import ReceiptKeyError, load_or_create_key
+from judge.records import OpenContest
 from judge.roll import ALIVE_S, Roll
 from judge.server import configure_logging, raise_open_files, server, settle_memory
 from judge.settings import ServerSettings, embedded_socket, unknown_variables

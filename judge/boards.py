@@ -24,7 +24,8 @@ from judge.model import (
     Ruling,
     Verdict,
 )
-from judge.ports import JobRecord, Store
+from judge.ports import Store
+from judge.records import JobRecord
 from judge.wire import BoardBody, EntryBody, RankedBoardBody, RankedEntryBody, SpeedupBody
 from leaderboard.ranked import (
     RunNumbers,

@@ -15,7 +15,7 @@ from pathlib import Path
 from judge.archive import digest_of_files
 from judge.declaration import SECRET_PREFIX, read_problem
 from judge.model import Baseline, Case, Contest, Problem, SecretCases, SourceFile, Stage, Value
-from judge.ports import OpenContest
+from judge.records import OpenContest
 from judge.statement import faults_of_statement
 from judge.tables import DeclarationError, Table, read_table
 

@@ -11,8 +11,9 @@ from datetime import datetime, timedelta
 from judge.archive import digest_of_files, unpack
 from judge.model import Contest, Mode, Problem, Refusal, Role
 from judge.notices import NoticeBoard, Notices
-from judge.ports import Identity, JobRecord, NewSubmission, OpenContest, Store
+from judge.ports import Store
 from judge.receipts import ReceiptKey, sign
+from judge.records import Identity, JobRecord, NewSubmission, OpenContest
 from judge.sameness import sameness
 from judge.text import moment
 from judge.wire import ReceiptBody

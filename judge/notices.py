@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from judge.ports import Event, Identity, Store
+from judge.ports import Store
+from judge.records import Event, Identity
 
 INTAKE = "intake"
 ANNOUNCEMENT = "announcement"

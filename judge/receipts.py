@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from judge.ports import JobRecord
+from judge.records import JobRecord
 from judge.wire import ReceiptBody
 
 

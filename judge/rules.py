@@ -31,7 +31,7 @@ _SERVICE = {mode: place for place, mode in enumerate(Mode)}
 
 
 class JobFacts(Protocol):
-    """What the rules read of a job's record; `judge.ports.JobRecord` has it all."""
+    """What the rules read of a job's record; `judge.records.JobRecord` has it all."""
 
     @property
     def job_id(self) -> int: ...

@@ -10,7 +10,7 @@ from typing import Final
 from judge.comparing import claim, counted_pairs, findings, pair_values, pairs_of, void_before
 from judge.model import Block, Claim, Comparison, JobState, Mode, Outcome, Role, Verdict
 from judge.pairs import nets_of
-from judge.ports import Identity, JobRecord
+from judge.records import Identity, JobRecord
 from judge.rules import Place, disclose
 from judge.scoring import Score, score
 from judge.stats import geometric_mean

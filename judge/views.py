@@ -18,7 +18,8 @@ from judge.model import (
 )
 from judge.notices import NoticeBoard
 from judge.pace import Pace
-from judge.ports import Clock, Identity, JobRecord, OpenContest, Store
+from judge.ports import Clock, Store
+from judge.records import Identity, JobRecord, OpenContest
 from judge.rules import may_see, place_and_eta
 from judge.text import moment
 from judge.tokens import token_hash

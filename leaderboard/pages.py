@@ -22,7 +22,7 @@ from judge import text
 from judge.address import API
 from judge.comparing import CONFIDENCE
 from judge.model import Refusal, Role
-from judge.ports import Identity
+from judge.records import Identity
 from judge.wire import (
     MAX_LOG_CHARS,
     BoardBody,

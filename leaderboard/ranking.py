@@ -21,7 +21,7 @@ from judge.scoring import Score, score
 
 
 class FinishedJob(Protocol):
-    """What the ranking reads of a job's record; `judge.ports.JobRecord` has it all."""
+    """What the ranking reads of a job's record; `judge.records.JobRecord` has it all."""
 
     @property
     def submission(self) -> Submission: ...

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from judge.model import Block, JobState, Mode, Outcome, Refusal, Ruling, Verdict
-from judge.ports import JobRecord
+from judge.records import JobRecord
 from judge.rules import MAX_ATTEMPTS
 from judge.text import moment
 

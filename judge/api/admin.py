@@ -11,7 +11,7 @@ from judge.api.answers import answer, answer_list, api_router, insist
 from judge.api.auth import Guard, Id
 from judge.api.errors import RefusedError
 from judge.api.parts import Parts
-from judge.ports import Identity
+from judge.records import Identity
 from judge.rules import fault_of_invites
 from judge.tokens import invite_hash, new_invite
 from judge.wire import (

@@ -10,7 +10,8 @@ from fastapi.security.base import SecurityBase
 
 from judge.api.errors import RefusedError, refuse
 from judge.model import Refusal, Role
-from judge.ports import Identity, Store
+from judge.ports import Store
+from judge.records import Identity
 from judge.tokens import PREFIX, token_hash
 
 # Longer headers are no tokens of ours, whatever they hold.

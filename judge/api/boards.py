@@ -9,7 +9,7 @@ from judge.api.answers import answer, answer_list, api_router, insist
 from judge.api.auth import Guard
 from judge.api.parts import Parts
 from judge.model import Mode
-from judge.ports import Identity
+from judge.records import Identity
 from judge.wire import BoardBody, BoardRefBody, RankedBoardBody, ReceiptKeyBody
 
 

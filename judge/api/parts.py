@@ -13,7 +13,8 @@ from judge.intake import Intake
 from judge.model import Outcome, Ruling
 from judge.notices import NoticeBoard
 from judge.pace import Pace
-from judge.ports import Clock, JobRecord, OpenContest, Store
+from judge.ports import Clock, Store
+from judge.records import JobRecord, OpenContest
 from judge.roll import Roll
 from judge.views import Views
 

@@ -12,7 +12,7 @@ from judge.api.auth import Guard, Id
 from judge.api.errors import RefusedError, refuse
 from judge.api.parts import Parts
 from judge.model import Refusal, Role
-from judge.ports import Identity, TokenRecord
+from judge.records import Identity, TokenRecord
 from judge.rules import fault_of_new_token
 from judge.tokens import invite_hash, new_token, token_hash
 from judge.wire import AckBody, NewTokenBody, RegisterBody, TokenBody, TokenInfoBody, WhoamiBody

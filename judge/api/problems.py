@@ -8,7 +8,7 @@ from fastapi.responses import Response
 from judge.api.answers import answer, answer_list, api_router, insist
 from judge.api.auth import Guard
 from judge.api.parts import Parts
-from judge.ports import Identity
+from judge.records import Identity
 from judge.wire import ContestBody, ProblemBody
 
 

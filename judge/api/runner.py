@@ -18,7 +18,7 @@ from judge.api.errors import RefusedError, refuse
 from judge.api.parts import Parts
 from judge.enrolment import FULL, RunnerRecord, fault_of_claim
 from judge.model import JobState, Mode, Problem, Progress, Refusal, Role, Ruling
-from judge.ports import Identity, JobRecord, job_of
+from judge.records import Identity, JobRecord, job_of
 from judge.rules import cases_of_mode
 from judge.wire import AckBody, ClaimBody, HeartbeatBody, HeartbeatReplyBody, LeaseBody, OutcomeBody
 

@@ -14,7 +14,7 @@ from judge.api.auth import Guard
 from judge.api.errors import RefusedError, refuse
 from judge.api.parts import Parts
 from judge.enrolment import RunnerRecord, bound, fault_of_claim
-from judge.ports import Identity
+from judge.records import Identity
 from judge.wire import (
     BeatBody,
     HelloBody,

@@ -19,7 +19,7 @@ from judge.api.errors import refuse
 from judge.api.parts import Parts
 from judge.api.upload import FORM_SCHEMA, read_form
 from judge.model import JobState, Role
-from judge.ports import Identity
+from judge.records import Identity
 from judge.wire import MAX_LISTED, ReceiptBody, SubmissionBody, SubmissionListBody
 
 log = logging.getLogger(__name__)

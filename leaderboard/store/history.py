@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
-from judge.ports import Event
+from judge.records import Event
 from leaderboard.schema import events, to_us
 from leaderboard.store.prepared import Prepared
 from leaderboard.store.rows import MAX_ID, event_of, event_row

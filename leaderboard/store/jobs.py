@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Select, bindparam, insert, select, update
 
 from judge.model import JobState, Outcome, Progress, Refusal, Ruling
-from judge.ports import HeartbeatReply, JobRecord
+from judge.records import HeartbeatReply, JobRecord
 from judge.wire import OutcomeBody
 from leaderboard import transitions
 from leaderboard.schema import is_running, jobs, outcomes, to_us

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from threading import Lock
 
-from judge.ports import Identity
+from judge.records import Identity
 
 NOTE_USE_EVERY = timedelta(minutes=1)
 

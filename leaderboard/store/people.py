@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, bindparam, func, insert, or_, select, update
 
 from judge.model import Refusal, Role
-from judge.ports import Identity, TokenRecord
+from judge.records import Identity, TokenRecord
 from leaderboard.schema import from_us, invites, teams, to_us, tokens, users
 from leaderboard.store.history import note
 from leaderboard.store.rows import optional_time

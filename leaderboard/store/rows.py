@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from sqlalchemy import Row, RowMapping, Select, and_, select
 
 from judge.model import JobState, Mode, Outcome, Progress, Submission
-from judge.ports import Event, JobRecord
+from judge.records import Event, JobRecord
 from judge.wire import OutcomeBody
 from leaderboard.schema import from_us, is_done, jobs, outcomes, submissions, teams, to_us, users
 

@@ -22,15 +22,8 @@ from judge.model import (
     Ruling,
     SourceFile,
 )
-from judge.ports import (
-    Event,
-    HeartbeatReply,
-    Identity,
-    JobRecord,
-    NewSubmission,
-    StoreError,
-    TokenRecord,
-)
+from judge.ports import StoreError
+from judge.records import Event, HeartbeatReply, Identity, JobRecord, NewSubmission, TokenRecord
 from leaderboard.store import backup, history, jobs, people, problems, runners, submissions
 from leaderboard.store.engines import Engines, open_engines
 from leaderboard.store.known_tokens import KnownTokens

@@ -11,7 +11,8 @@ from typing import Any
 from sqlalchemy import Connection, Select, bindparam, func, insert, select, text
 
 from judge.model import JobState, Mode, Refusal, SourceFile, Submission
-from judge.ports import JobRecord, NewSubmission, StoreError
+from judge.ports import StoreError
+from judge.records import JobRecord, NewSubmission
 from leaderboard import transitions
 from leaderboard.schema import (
     blobs,

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from judge.model import Mode, Outcome, Progress, Refusal, Ruling, SourceFile, Verdict
-from judge.ports import HeartbeatReply, Identity, JobRecord, NewSubmission
+from judge.records import HeartbeatReply, Identity, JobRecord, NewSubmission
 from leaderboard.store import SqlStore
 
 START_S = 30

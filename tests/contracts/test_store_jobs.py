@@ -27,7 +27,7 @@ from judge.model import (
     Stage,
     Verdict,
 )
-from judge.ports import JobRecord
+from judge.records import JobRecord
 from leaderboard.store import SqlStore
 
 

@@ -11,7 +11,7 @@ from alembic.config import Config
 from sqlalchemy import create_engine, text
 
 from judge.model import JobState, Mode, Outcome, Ruling, SourceFile, Verdict
-from judge.ports import JobRecord
+from judge.records import JobRecord
 from judge.wire import OutcomeBody
 from leaderboard.store import SqlStore
 from leaderboard.store.engines import MIGRATIONS

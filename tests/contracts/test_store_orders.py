@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from judge.model import JobState, Mode, Ruling, Verdict
-from judge.ports import JobRecord
+from judge.records import JobRecord
 from leaderboard import schema
 from leaderboard.store import SqlStore
 from leaderboard.store.engines import open_engines

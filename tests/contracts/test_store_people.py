@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from judge.model import Refusal, Role
-from judge.ports import Identity, StoreError
+from judge.ports import StoreError
+from judge.records import Identity
 from leaderboard.store import SqlStore
 
 NOW = datetime(2026, 11, 30, 12, 0, 0, 123456, tzinfo=UTC)

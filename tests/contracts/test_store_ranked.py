@@ -17,7 +17,7 @@ from judge.model import (
     Ruling,
     Verdict,
 )
-from judge.ports import JobRecord
+from judge.records import JobRecord
 from leaderboard.store import SqlStore
 
 CONFIRM = Ruling(confirm=True)

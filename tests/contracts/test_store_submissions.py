@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from judge.model import Case, JobState, Limits, Mode, Problem, Refusal, SourceFile, Stage, Verdict
-from judge.ports import JobRecord, StoreError
+from judge.ports import StoreError
+from judge.records import JobRecord
 from judge.rules import ready_jobs
 from leaderboard.store import SqlStore
 

@@ -27,8 +27,8 @@ from judge.model import (
     Stage,
 )
 from judge.notices import NoticeBoard
-from judge.ports import Identity, JobRecord, OpenContest
 from judge.receipts import load_or_create_key, verify
+from judge.records import Identity, JobRecord, OpenContest
 from judge.wire import ReceiptBody
 from leaderboard.store import SqlStore
 

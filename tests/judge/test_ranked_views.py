@@ -27,7 +27,7 @@ from judge.model import (
 )
 from judge.notices import NoticeBoard
 from judge.pace import Pace
-from judge.ports import Identity, JobRecord, NewSubmission, OpenContest
+from judge.records import Identity, JobRecord, NewSubmission, OpenContest
 from judge.views import Views
 from judge.wire import BoardBody, RankedBoardBody, RankedBody, SubmissionBody
 from leaderboard.store import SqlStore

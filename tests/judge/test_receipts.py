@@ -14,8 +14,8 @@ import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from judge.model import JobState, Mode, Submission
-from judge.ports import JobRecord
 from judge.receipts import ReceiptKey, ReceiptKeyError, load_or_create_key, sign, verify
+from judge.records import JobRecord
 from judge.wire import ReceiptBody
 
 RECORD = JobRecord(

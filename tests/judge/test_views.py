@@ -29,7 +29,7 @@ from judge.model import (
 )
 from judge.notices import NoticeBoard
 from judge.pace import Pace
-from judge.ports import Identity, JobRecord, NewSubmission, OpenContest
+from judge.records import Identity, JobRecord, NewSubmission, OpenContest
 from judge.rules import cases_of_mode
 from judge.views import Views
 from judge.wire import BoardBody, SubmissionBody

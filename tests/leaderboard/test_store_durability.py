@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from judge.model import Mode, SourceFile
-from judge.ports import Identity, JobRecord, NewSubmission, StoreError
+from judge.ports import StoreError
+from judge.records import Identity, JobRecord, NewSubmission
 from leaderboard.store import SqlStore
 from leaderboard.store.engines import open_engines
 
@@ -23,7 +24,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from judge.model import Mode, SourceFile
-from judge.ports import NewSubmission
+from judge.records import NewSubmission
 from leaderboard.store import SqlStore
 
 now = datetime(2026, 11, 30, 12, tzinfo=UTC)

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import event
 
 from judge.model import Mode, Outcome, Progress, SourceFile, Verdict
-from judge.ports import Identity, JobRecord, NewSubmission
+from judge.records import Identity, JobRecord, NewSubmission
 from leaderboard.store import SqlStore
 from leaderboard.store.engines import open_engines
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from judge.model import JobState, Mode, Outcome, Refusal, Ruling, Submission, Verdict
-from judge.ports import JobRecord
+from judge.records import JobRecord
 from leaderboard import transitions
 from leaderboard.transitions import Change, Happened, Stand, stand_after
 
