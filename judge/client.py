@@ -6,25 +6,20 @@ It decides nothing: it sends bodies, returns bodies, and waits through restarts 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, TypeVar
 from urllib.parse import quote
 
 import httpx
-from pydantic import TypeAdapter, ValidationError
 
-from judge.address import API, is_loopback, server_url
 from judge.model import JobState, Mode, Role, SourceFile
+from judge.transport import CONNECT_S, READ_S, ApiRefusal, ServerUnreachable, Transport
 from judge.wire import (
     AckBody,
     BackupBody,
     BoardBody,
     BoardRefBody,
-    Body,
     ContestBody,
-    ErrorBody,
     EventBody,
     HoldBody,
     IntakeBody,
@@ -47,28 +42,10 @@ from judge.wire import (
     WhoamiBody,
 )
 
-CONNECT_S = 5.0
-READ_S = 30.0
 QUEUED_WAIT_S = 5.0  # a place in the queue moves without a new version: ask again this often
 RUNNING_WAIT_S = 20.0  # the server holds a wait for at most 25 s
 FIRST_BACKOFF_S = 0.2
 LAST_BACKOFF_S = 5.0
-
-BodyT = TypeVar("BodyT", bound=Body)
-
-
-class ServerUnreachable(Exception):  # noqa: N818
-    """No usable answer came: the network, or a judge that is down. The text says what to do."""
-
-
-class ApiRefusal(Exception):  # noqa: N818
-    """The judge answered with an error: a sentence, a stable word for programs, the HTTP status."""
-
-    def __init__(self, detail: str, code: str, status: int) -> None:
-        super().__init__(detail)
-        self.detail = detail
-        self.code = code
-        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,39 +57,8 @@ class Target:
     mode: Mode
 
 
-class JudgeClient:
-    """One judge, spoken to with one token (or none, for what everybody may see).
-
-    Methods raise ApiRefusal when the judge says no and ServerUnreachable when it says nothing.
-    """
-
-    def __init__(self, server: str, token: str | None = None) -> None:
-        self.server = server_url(server)
-        self.token = token
-        headers = {"Accept": "application/json"}
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-        self._http = httpx.Client(
-            base_url=self.server,
-            headers=headers,
-            timeout=httpx.Timeout(READ_S, connect=CONNECT_S),
-            # A proxy from the environment would be asked for 127.0.0.1 of its own machine.
-            trust_env=not is_loopback(self.server),
-        )
-
-    def __enter__(self) -> JudgeClient:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._http.close()
+class JudgeClient(Transport):
+    """Every verb of a judge. Methods raise as `Transport` says."""
 
     # --- people
     def health(self) -> AckBody:
@@ -305,64 +251,6 @@ class JudgeClient:
 
     def events(self, after: int = 0, limit: int = 100) -> list[EventBody]:
         return self._get_list("/admin/events", EventBody, {"after": after, "limit": limit})
-
-    # --- transport
-    def _get(
-        self, path: str, kind: type[BodyT], query: Mapping[str, str | int] | None = None
-    ) -> BodyT:
-        return self._read(self._request("GET", path, params=query), kind)
-
-    def _get_list(
-        self, path: str, kind: type[BodyT], query: Mapping[str, str | int] | None = None
-    ) -> list[BodyT]:
-        response = self._request("GET", path, params=query)
-        try:
-            return TypeAdapter(list[kind]).validate_json(response.content)  # type: ignore[valid-type]
-        except ValidationError as error:
-            raise self._stranger(response, error) from error
-
-    def _post(self, path: str, body: Body, kind: type[BodyT]) -> BodyT:
-        return self._read(self._request("POST", path, json=body.model_dump(mode="json")), kind)
-
-    def _read(self, response: httpx.Response, kind: type[BodyT]) -> BodyT:
-        try:
-            return kind.model_validate_json(response.content)
-        except ValidationError as error:
-            raise self._stranger(response, error) from error
-
-    def _stranger(self, response: httpx.Response, error: ValidationError) -> ServerUnreachable:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"]) or "the whole body"
-        return ServerUnreachable(
-            f"{response.url} answered with a body this client does not know (at {where}). "
-            "Is the address right, and are client and judge of the same version?"
-        )
-
-    def _request(self, method: str, path: str, **parts: Any) -> httpx.Response:
-        try:
-            response = self._http.request(method, API + path, **parts)
-        except httpx.ConnectError as error:
-            raise ServerUnreachable(
-                f"Cannot reach the judge at {self.server} ({error}). "
-                "Is the address right and the judge running?"
-            ) from error
-        except httpx.TimeoutException as error:
-            raise ServerUnreachable(
-                f"The judge at {self.server} did not answer in time."
-            ) from error
-        except httpx.HTTPError as error:
-            raise ServerUnreachable(
-                f"The connection to the judge at {self.server} broke ({error})."
-            ) from error
-        if response.is_success:
-            return response
-        try:
-            body = ErrorBody.model_validate_json(response.content)
-        except ValidationError:
-            raise ServerUnreachable(
-                f"{response.url} answered {response.status_code} and is not a judge's API. "
-                "Is the address right?"
-            ) from None
-        raise ApiRefusal(body.detail, body.code, response.status_code)
 
 
 def _board_path(problem_id: str, device: str) -> str:

@@ -16,9 +16,10 @@ from judge.archive import digest_of_files
 from judge.cli.render import stage_line, verdict_line
 from judge.cli.submissions import follow
 from judge.cli.talk import answer
-from judge.client import ApiRefusal, JudgeClient, Target
+from judge.client import JudgeClient, Target
 from judge.model import JobState, Mode, SourceFile, Verdict
 from judge.text import microseconds
+from judge.transport import ApiRefusal
 from judge.wire import ProblemBody, SubmissionBody
 
 DEVICE = "cpu"  # the one that every machine has

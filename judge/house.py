@@ -8,10 +8,11 @@ from pathlib import Path
 
 from judge.app import organizer_token
 from judge.cli.talk import WrongUse
-from judge.client import ApiRefusal, JudgeClient
+from judge.client import JudgeClient
 from judge.model import Role
 from judge.settings import ServerSettings
 from judge.tokens import token_hash
+from judge.transport import ApiRefusal
 from leaderboard.store import SqlStore
 
 EXAMPLE_NAMES = ("example", *(f"example-{n}" for n in range(2, 10)))

@@ -26,11 +26,11 @@ from pydantic import ValidationError
 from judge.app import FAULTS, first_organizer_token
 from judge.cli.problems import board_lines
 from judge.cli.talk import Exit, WrongUse, answer, say
-from judge.client import ApiRefusal, ServerUnreachable
 from judge.examples import DEVICE, run_examples
 from judge.house import House
 from judge.processes import ProcessError, Program, Supervisor, log_tail
 from judge.settings import ServerSettings
+from judge.transport import ApiRefusal, ServerUnreachable
 
 LOCK = "up.lock"
 READY_S = 60.0

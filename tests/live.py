@@ -11,9 +11,10 @@ from pathlib import Path
 
 import httpx
 
-from judge.client import JudgeClient, ServerUnreachable
+from judge.client import JudgeClient
 from judge.model import Verdict
 from judge.settings import embedded_queue_url
+from judge.transport import ServerUnreachable
 from judge.wire import (
     CaseResultBody,
     ClaimBody,

@@ -16,7 +16,7 @@ import typer
 
 from judge.cli import admin, login, problems, receipts, runners, submissions, tokens
 from judge.cli.talk import WrongUse, exit_of_error, print_json, say
-from judge.client import ApiRefusal, ServerUnreachable
+from judge.transport import ApiRefusal, ServerUnreachable
 from judge.wire import ErrorBody
 
 GROUP = "judge.commands"

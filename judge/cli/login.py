@@ -16,7 +16,8 @@ import typer
 
 from judge.address import is_loopback, server_url
 from judge.cli.talk import WrongUse, answer, print_json, say
-from judge.client import ApiRefusal, JudgeClient
+from judge.client import JudgeClient
+from judge.transport import ApiRefusal
 from judge.wire import WhoamiBody
 
 SERVER_VARIABLE = "JUDGE_SERVER_URL"

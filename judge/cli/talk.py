@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from judge.client import ApiRefusal, ServerUnreachable
 from judge.model import Verdict
 from judge.text import plain
+from judge.transport import ApiRefusal, ServerUnreachable
 from judge.wire import Body, SubmissionBody
 
 PLAIN_WIDTH = 400  # no terminal: a line is as long as it is

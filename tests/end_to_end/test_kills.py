@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from judge.client import ApiRefusal, JudgeClient, ServerUnreachable, Target
+from judge.client import JudgeClient, Target
 from judge.model import JobState, Mode, SourceFile, Verdict
+from judge.transport import ApiRefusal, ServerUnreachable
 from judge.wire import SubmissionBody
 from tests.live import ROOT, LiveJudge, LiveRunner
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from judge.client import ApiRefusal, JudgeClient, ServerUnreachable, Target
+from judge.client import JudgeClient, Target
 from judge.model import JobState, Mode, SourceFile, Verdict
+from judge.transport import ApiRefusal, ServerUnreachable
 from judge.wire import ProgressBody, SubmissionBody
 from tests.live import HandRunner, LiveJudge, free_port
 
