@@ -139,7 +139,7 @@ def draw_secret_cases(problem: Problem, key: bytes) -> tuple[Case, ...]:
         for values in new[: group.count]:
             numbers[group.stage] += 1
             name = f"{SECRET_PREFIX}{group.stage}-{numbers[group.stage]}"
-            case = Case(name, group.stage, values, secret=True, calls=group.calls)
+            case = Case(name, group.stage, values, True, group.calls, group.chain)
             drawn[group.stage, _identity(values)] = case
     return tuple(drawn.values())
 

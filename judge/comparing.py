@@ -1,7 +1,7 @@
 """What the box pairs of a ranked run amount to, and what makes one void or held. Pure.
 
-A pair's value is the mean over its cases of the log ratio of net medians, baseline over candidate: 0.01
-is one per cent faster. The spread that matters is that between pairs, since two processes of one code
+A pair's value is a mean of log ratios of net times, baseline over candidate (`judge.pairs`): 0.01 is one
+per cent faster. The spread that matters is that between pairs, since two processes of one code
 differ by more than the calls of either. What is told in sentences is fit for contestants: it names no
 case, and no time of one.
 """
@@ -13,7 +13,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from judge.model import Block, Claim, Comparison, Pair
-from judge.pairs import CaseNets, case_values, estimate, mean_value, nets_alike, pair_value
+from judge.pairs import (
+    CaseNets,
+    case_values,
+    estimate,
+    mean_ratio,
+    mean_value,
+    nets_alike,
+    pair_value,
+)
 from judge.scoring import NetTime
 from judge.stats import Estimate, geometric_mean, trimmed_mean
 
@@ -207,7 +215,7 @@ def disagreement(comparison: Comparison) -> str:
         return ""
     found = Estimate.of(
         [
-            mean_value(mean) - mean_value(middle)
+            mean_ratio(mean) - mean_ratio(middle)
             for mean, middle in zip(trimmed, medians, strict=True)
         ]
     )

@@ -72,9 +72,7 @@ def _cases(top: Table) -> tuple[Case, ...]:
         if any(case.name == name for case in cases):
             table.fault("name", "is the name of an earlier case too", "rename one of them")
         stage = Stage(table.choice("stage", list(Stage)))
-        chain = table.whole("chain", default=1)
-        if chain > 1 and stage is not Stage.TIMING:
-            table.fault("chain", "is for timing cases only", "remove it")
+        chain = _chain(table, stage)
         cases.append(
             Case(
                 name=name,
@@ -92,12 +90,21 @@ def _cases(top: Table) -> tuple[Case, ...]:
     return tuple(cases)
 
 
+def _chain(table: Table, stage: Stage) -> int:
+    chain = table.whole("chain", default=1)
+    if chain > 1 and stage is not Stage.TIMING:
+        table.fault("chain", "is for timing cases only", "remove it")
+    return chain
+
+
 def _secret(table: Table) -> SecretCases:
+    stage = Stage(table.choice("stage", list(Stage)))
     secret = SecretCases(
-        stage=Stage(table.choice("stage", list(Stage))),
+        stage=stage,
         count=table.whole("count", example=4),
         calls=table.whole("calls", default=1),
         choices=table.choices("choices"),
+        chain=_chain(table, stage),
     )
     size = math.prod(len(values) for values in secret.choices.values())
     if size > MOST_COMBINATIONS:
@@ -184,7 +191,7 @@ def _named_values(problem: Problem) -> Iterable[tuple[str, Sequence[tuple[str, V
 def _check_load(top: Table, problem: Problem) -> None:
     """The calls of a whole job must be possible in the time that building and loading leave."""
     calls = sum(case.calls * case.chain for case in problem.cases)
-    calls += sum(group.calls * group.count for group in problem.secret_cases)
+    calls += sum(group.calls * group.chain * group.count for group in problem.secret_cases)
     limits = problem.limits
     left_s = limits.job_s - limits.build_s - limits.load_s
     if left_s < calls * LEAST_S_PER_CALL:

@@ -9,25 +9,34 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from judge.model import Pair
-from judge.scoring import NetTime, net_of
-from judge.stats import Estimate, median
+from judge.model import CaseTimes, Pair
+from judge.scoring import NetTime, least_net_ns, net_of
+from judge.stats import Estimate, median, trimmed_mean
 
 Centre = Callable[[Sequence[float]], float]
+
+MIDDLE_HALF: Final = 0.25
+"""Share that is trimmed on either side: a turn in which one call was disturbed counts for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseNets:
-    """The net time of a call of one case in both boxes of a pair."""
+    """The net time of a call of one case in both boxes of a pair, and what the calls say turn by turn.
+
+    value: log ratio, baseline over candidate, of the calls made next to each other: the mean of its
+    middle half. Whatever slows the machine for longer than a turn slows both calls of it alike.
+    """
 
     case: str
     baseline: NetTime
     candidate: NetTime
+    value: float
 
     @property
-    def value(self) -> float:
-        """Log ratio, baseline over candidate."""
+    def ratio(self) -> float:
+        """Log ratio of the two net times, whichever calls they come from."""
         return math.log(self.baseline.ns) - math.log(self.candidate.ns)
 
 
@@ -41,10 +50,23 @@ def nets_of(pair: Pair, centre: Centre = median) -> tuple[CaseNets, ...] | None:
     for times in pair.cases:
         baseline = net_of(times.baseline_ns, times.null_ns, times.chain, centre)
         candidate = net_of(times.candidate_ns, times.null_ns, times.chain, centre)
-        if baseline is None or candidate is None or times.case in nets:
+        turns = len(times.baseline_ns)
+        unlike = times.case in nets or turns != len(times.candidate_ns)
+        if baseline is None or candidate is None or unlike:
             return None
-        nets[times.case] = CaseNets(times.case, baseline, candidate)
+        nets[times.case] = CaseNets(times.case, baseline, candidate, _turn_by_turn(times))
     return tuple(nets[case] for case in sorted(nets)) or None
+
+
+def _turn_by_turn(times: CaseTimes) -> float:
+    null_ns = median(times.null_ns)
+    least_ns = least_net_ns(times.null_ns, times.chain)
+
+    def log_net(sample_ns: float) -> float:
+        return math.log(max((sample_ns - null_ns) / times.chain, least_ns))
+
+    turns = zip(times.baseline_ns, times.candidate_ns, strict=True)
+    return trimmed_mean([log_net(one) - log_net(other) for one, other in turns], MIDDLE_HALF)
 
 
 def mean_value(nets: Sequence[CaseNets]) -> float:
@@ -52,14 +74,19 @@ def mean_value(nets: Sequence[CaseNets]) -> float:
     return math.fsum(net.value for net in nets) / len(nets)
 
 
+def mean_ratio(nets: Sequence[CaseNets]) -> float:
+    """The mean over the cases of the log ratio of net times. Raises as `mean_value`."""
+    return math.fsum(net.ratio for net in nets) / len(nets)
+
+
 def pair_value(pair: Pair) -> float | None:
-    """The mean over the cases of log(net baseline / net candidate), or None for raw times that are none."""
+    """The mean over the cases of their values, or None for raw times that are none."""
     nets = nets_of(pair)
     return None if nets is None else mean_value(nets)
 
 
 def case_values(pair: Pair) -> dict[str, float] | None:
-    """The log ratio of every case by its name; None as for `pair_value`."""
+    """The value of every case by its name; None as for `pair_value`."""
     nets = nets_of(pair)
     return None if nets is None else {net.case: net.value for net in nets}
 

@@ -63,10 +63,18 @@ def net_of(
     # Written so that NaN, which compares false with everything, fails too.
     if not all(0 < sample < LONGEST_NS for sample in (*samples_ns, *null_ns)):
         return None
-    low, high = median_interval(null_ns)
-    least = max((high - low) / 2, CLOCK_STEP_NS) / chain
+    least = least_net_ns(null_ns, chain)
     net = centre(samples_ns) / chain - centre(null_ns) / chain
     return NetTime(least, below_noise=True) if net < least else NetTime(net)
+
+
+def least_net_ns(null_ns: Sequence[float], chain: int) -> float:
+    """The 99 % half-width of the null kernel's median, for one call: no net time is known better.
+
+    Never less than one step of the clock. Raises ValueError for no samples.
+    """
+    low, high = median_interval(null_ns)
+    return max((high - low) / 2, CLOCK_STEP_NS) / chain
 
 
 def score(measurements: Sequence[Measurement], cases: Sequence[str]) -> Score | None:

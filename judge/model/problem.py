@@ -34,13 +34,15 @@ class Case:
 class SecretCases:
     """From what the secret cases of a stage are drawn, once, when a problem version opens.
 
-    choices: for each value name the values it may take. count: how many cases are drawn.
+    choices: for each value name the values it may take. count: how many cases are drawn. calls, chain:
+    as in `Case`.
     """
 
     stage: Stage
     count: int
     calls: int
     choices: Mapping[str, tuple[Value, ...]]
+    chain: int = 1
 
 
 @dataclass(frozen=True, slots=True)

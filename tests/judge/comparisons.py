@@ -19,10 +19,14 @@ def times(
     chain: int = 1,
     null: Sequence[Any] = NULL_NS,
 ) -> CaseTimes:
-    """One case of a pair: the given raw samples, or ten calls that all took the given time."""
+    """One case of a pair: the given raw samples, or calls that all took the given time.
+
+    As many of those as the other arm has samples, ten where neither has any.
+    """
+    turns = next((len(arm) for arm in (candidate, baseline) if isinstance(arm, Sequence)), 10)
 
     def samples(given: float | Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(given) if isinstance(given, Sequence) else (round(given),) * 10
+        return tuple(given) if isinstance(given, Sequence) else (round(given),) * turns
 
     return CaseTimes(case, chain, samples(baseline), samples(candidate), tuple(null))
 
