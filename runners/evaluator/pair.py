@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
@@ -21,9 +20,8 @@ from runners.evaluator.null import NullArm
 from runners.evaluator.pool import BoxPool
 from runners.evaluator.program import Program
 from runners.evaluator.session import Budget, Session
+from runners.evaluator.trial import WARM_UP_CALLS
 from runners.problem import LoadedProblem, ProblemError
-
-WARM_UP_CALLS: Final = 5
 
 Arms = tuple["Arm", "Arm"]
 

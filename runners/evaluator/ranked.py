@@ -29,9 +29,13 @@ PLANNED_SHARE: Final = 0.9
 SLOW_VALUE: Final = -math.log(2)
 """A candidate that takes twice the baseline's time has itself to blame for the ceiling."""
 
-UNSTABLE: Final = (
+UNTOLD: Final = (
     "This machine could not tell the baseline from its copy in {} tries, so nothing was measured and "
     "your kernel was not run. It costs no quota; hand in again."
+)
+TOO_SLOW: Final = (
+    "This machine takes {:.1f} s for a box pair of the baseline alone, too long for the {:g} s of a ranked "
+    "run, so nothing was measured and your kernel was not run. It costs no quota; hand in again later."
 )
 
 
@@ -45,8 +49,9 @@ def evaluate_ranked(
     """Judge one attempt at a ranked job: correctness as in any mode, times by box pairs.
 
     The candidate's first box exists only after the machine has shown that it can tell the baseline
-    from its copy. Errors as for `evaluate`; ProblemError also where the baseline fails, SandboxError
-    where this machine is too slow for the problem's ceiling.
+    from its copy, and is fast enough for the problem's ceiling: else the verdict is unstable timing.
+    Errors as for `evaluate`; ProblemError also where the baseline fails, SandboxError where the machine
+    slows down in the middle.
     """
     program = program_of(job, built)
     if isinstance(program, NeedsBuild):
@@ -83,8 +88,9 @@ class _Run:
     def judge(self, built: Built | None) -> Outcome | NeedsBuild:
         series = self._compare_baseline_with_itself()
         if series is None:
-            return self._unstable()
-        self._insist_on_speed()
+            return self._unstable(UNTOLD.format(MOST_SERIES))
+        if self._fitting() < LOOKS[0]:
+            return self._unstable(TOO_SLOW.format(self._pair_s, self.budget.limits.job_s))
         outcome = evaluate(self._correctness(), self.problem, self.boxes, self.budget.watch, built)
         if isinstance(outcome, NeedsBuild):
             return outcome
@@ -110,7 +116,7 @@ class _Run:
             self.budget.watch.progress(Progress(f"{block.value} pairs", done, GUARD_PAIRS), loaded)
             pair = self._pair(block, series, (self.baseline, self.baseline))
             if isinstance(pair, PairFailure):
-                raise self._too_slow(pair.failure.message)
+                raise SandboxError(f"the baseline met its ceiling: {pair.failure.message}")
             pairs.append(pair)
         return pairs
 
@@ -123,13 +129,14 @@ class _Run:
             pair = self._pair(Block.CANDIDATE, series, (self.baseline, self.candidate))
             if isinstance(pair, PairFailure):
                 if pair.failure.ending is Ending.JOB_TIME and not _is_slow(values):
-                    raise self._too_slow(pair.failure.message)
+                    raise SandboxError(f"this machine slowed down: {pair.failure.message}")
                 return pair
             value = pair_value(pair)
             if value is None:
                 return None  # a time that is none: the comparison will say so
             values.append(value)
-            wanted = next_look(values, len(values) + self._fitting())
+            # Without the first look there is nothing to tell: it is made unless the ceiling itself comes.
+            wanted = next_look(values, max(LOOKS[0], len(values) + self._fitting()))
         return None
 
     def _pair(self, block: Block, series: int, sides: tuple[Side, Side]) -> Pair | PairFailure:
@@ -146,17 +153,6 @@ class _Run:
         planned_s = PLANNED_SHARE * self.budget.limits.job_s
         left_s = self.budget.started + planned_s - time.monotonic()
         return max(0, int(left_s / self._pair_s) - GUARD_PAIRS)
-
-    def _insist_on_speed(self) -> None:
-        """No author is to blame where even the baseline's own pairs would not fit."""
-        if self._fitting() < LOOKS[0]:
-            raise self._too_slow("the baseline's own pairs would not fit")
-
-    def _too_slow(self, why: str) -> SandboxError:
-        return SandboxError(
-            f"this machine takes up to {self._pair_s:.1f} s for a box pair, too long for the"
-            f" {self.budget.limits.job_s:g} s of a ranked run of {self.problem.problem.id}: {why}"
-        )
 
     def _correctness(self) -> Job:
         cases = tuple(case for case in self.job.cases if case.stage is Stage.TEST)
@@ -185,12 +181,12 @@ class _Run:
         }
         return Comparison(self.problem.problem.baseline.name, tuple(self.pairs), floors)
 
-    def _unstable(self) -> Outcome:
+    def _unstable(self, why: str) -> Outcome:
         return Outcome(
             job_id=self.job.id,
             attempt=self.job.attempt,
             verdict=Verdict.UNSTABLE_TIMING,
-            message=UNSTABLE.format(MOST_SERIES),
+            message=why,
             environment=dict(self.boxes.describe()),
             isolation=self.boxes.sandbox.isolation().level,
             comparison=self._comparison(),

@@ -25,12 +25,12 @@ from judge.model import (
     Verdict,
 )
 from runners.endings import Ending
-from runners.evaluator.pair import WARM_UP_CALLS, Duel, PairFailure, Side
+from runners.evaluator.pair import Duel, PairFailure, Side
 from runners.evaluator.pool import BoxPool
 from runners.evaluator.program import Program
 from runners.evaluator.ranked import evaluate_ranked
 from runners.evaluator.session import Budget, Watch
-from runners.ports import SandboxError
+from runners.evaluator.trial import WARM_UP_CALLS
 from runners.problem import Inputs, LoadedProblem, ProblemError
 from tests.runners.conftest import LIMITS, tiny_case, tiny_job, tiny_problem
 
@@ -204,9 +204,16 @@ def test_a_kernel_that_fails_while_it_is_timed_is_told_the_verdict_word_alone(
     assert outcome.results[-1].secret
 
 
-def test_a_machine_too_slow_for_the_ceiling_is_the_judges_fault(box_pool: BoxPool) -> None:
-    with pytest.raises(SandboxError, match="too long"):
-        evaluate_ranked(ranked_job(kernel()), ranked_problem(15.0), box_pool, Watch())
+def test_on_a_machine_too_slow_for_the_ceiling_no_box_meets_the_submission(
+    box_pool: BoxPool,
+) -> None:
+    loaded: list[bool] = []
+    watch = Watch(progress=lambda now, is_loaded: loaded.append(is_loaded))
+    outcome = evaluate_ranked(ranked_job(kernel()), ranked_problem(40.0), box_pool, watch)
+    assert isinstance(outcome, Outcome)
+    assert outcome.verdict is Verdict.UNSTABLE_TIMING
+    assert "too long for the 40 s" in outcome.message
+    assert not any(loaded)
 
 
 def test_without_a_baseline_nothing_can_be_ranked(box_pool: BoxPool) -> None:
