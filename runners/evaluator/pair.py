@@ -171,7 +171,7 @@ class Duel:
         arms: Arms,
         nulls: list[int],
     ) -> tuple[int, Failure] | None:
-        """Calls in the order A B, B A, A B ... with one of the null kernel in the middle of each two."""
+        """Calls in the order A B, B A, A B ... with one of the null kernel after each."""
         limit_s = self.budget.limits.call_s
         blocks = [[link.block for link in links] for links in burst]
         loads = [[burden(links, layout, self.chance) for _ in arms] for links in blocks]
@@ -187,8 +187,7 @@ class Duel:
                         failed = turn, replace(result, call=call)
                         break
                     taken[turn].append(result)
-                    if turn == turns[0]:
-                        nulls.append(self.null.sample_ns())
+                    nulls.append(self.null.sample_ns())
                 if failed is not None:
                     break
         finally:
