@@ -49,6 +49,11 @@ class Example:
         return f"{self.problem}/{self.path.name}{how}"
 
     @property
+    def machines_word(self) -> tuple[str, ...]:
+        """Endings that say something of this machine, not of the kernel: no fault of either."""
+        return (Verdict.UNSTABLE_TIMING,) if self.mode is Mode.RANKED else ()
+
+    @property
     def missing(self) -> str:
         """The needed program that is not here, or empty."""
         return self.needs if self.needs and shutil.which(self.needs) is None else ""
@@ -136,9 +141,10 @@ def _hand_in(
         return False
     answer(f"{label}: submission {receipt.submission_id} received")
     body = follow(client, receipt.submission_id, label=label, on_news=on_news)
-    fine = stage_line(body) == example.expected
+    fine = stage_line(body) in (example.expected, *example.machines_word)
     wanted = "" if fine else f", but {example.expected} was expected"
-    why = f" ({body.outcome.message})" if body.outcome and not fine else ""
+    as_asked = stage_line(body) == example.expected
+    why = f" ({body.outcome.message})" if body.outcome and not as_asked else ""
     answer(f"{label}: {_summary(body)}{wanted}{why}", style="" if fine else "red")
     return fine
 
