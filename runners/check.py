@@ -46,7 +46,7 @@ def check(submission: LocalSubmission, settings: EvaluatorSettings, as_json: boo
     job = local_job(submission)
     link = EvaluatorLink(settings)
     try:
-        outcome = _evaluate(link, job, ceiling_s(submission.folder.problem.limits))
+        outcome = _evaluate(link, job, ceiling_s(submission.folder.problem.limits, job.mode))
     finally:
         link.kill()
     body = as_body(submission, job, outcome)

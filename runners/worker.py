@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from judge.catalog import ProblemFolder
-from judge.model import Job, Limits, Outcome, Problem, Progress, Refusal
+from judge.model import Job, Limits, Mode, Outcome, Problem, Progress, Refusal
 from judge.tables import DeclarationError
 from judge.wire import (
     MAX_LOG_CHARS,
@@ -178,7 +178,8 @@ class Worker:
             out_of_time = shutdown_at is not None and time.monotonic() > shutdown_at + FINISH_S
             return out_of_time or heart.lost.is_set()
 
-        return self._evaluator.evaluate(job, ceiling_s(problem.limits), heart.tell, should_stop)
+        ceiling = ceiling_s(problem.limits, job.mode)
+        return self._evaluator.evaluate(job, ceiling, heart.tell, should_stop)
 
     def _problem_of(self, job: Job) -> Problem | None:
         """The problem of the lease if the folder here is the same; reads them again if not."""
@@ -293,9 +294,11 @@ class Heart(threading.Thread):
         self.lost.set()
 
 
-def ceiling_s(limits: Limits) -> float:
+def ceiling_s(limits: Limits, mode: Mode) -> float:
     """After how many seconds an evaluator is held to hang, in whatever it is doing.
 
-    A job is begun twice where it asks for the build stage only once it runs.
+    A job is begun twice where it asks for the build stage only once it runs. A ranked one judges its
+    correctness cases under the limits of any job, beside its box pairs.
     """
-    return limits.build_s + 2 * limits.job_s + CEILING_MARGIN_S
+    once_s = limits.job_s + (limits.ranked_s if mode is Mode.RANKED else 0.0)
+    return limits.build_s + 2 * once_s + CEILING_MARGIN_S

@@ -56,7 +56,9 @@ def evaluate(link: EvaluatorLink, name: str) -> Outcome:
         files=(SourceFile(name, (SUBMISSIONS / name).read_bytes()),),
         cases=cases_of_mode(problem, (), Mode.TEST),
     )
-    outcome = link.evaluate(job, ceiling_s(problem.limits), lambda *_: None, lambda: False)
+    outcome = link.evaluate(
+        job, ceiling_s(problem.limits, job.mode), lambda *_: None, lambda: False
+    )
     assert outcome is not None
     return outcome
 

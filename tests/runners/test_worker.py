@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from judge.model import Job, Mode, Problem, SourceFile, Verdict
+from judge.model import Job, Limits, Mode, Problem, SourceFile, Verdict
 from judge.rules import cases_of_mode
 from judge.wire import LeaseBody
 from runners.problems import problem_folders
 from runners.server_link import ServerLink
 from runners.settings import EvaluatorSettings, WorkerSettings
-from runners.worker import Worker
+from runners.worker import Worker, ceiling_s
 from tests.live import children_of
 
 FAULTS = Path(__file__).parents[1] / "faults"
@@ -251,6 +251,13 @@ def test_the_token_stays_in_the_worker(worker: Worker) -> None:
     process = Path(f"/proc/{evaluator_pid()}")
     assert TOKEN.encode() not in (process / "environ").read_bytes()
     assert TOKEN.encode() not in (process / "cmdline").read_bytes()
+
+
+def test_no_evaluator_is_held_to_hang_while_a_ranked_run_keeps_to_its_own_ceiling() -> None:
+    limits = Limits(build_s=30, job_s=60, ranked_s=600)
+    # Twice, where it asks for the build stage only once it runs; correctness may take job_s.
+    assert ceiling_s(limits, Mode.RANKED) > limits.build_s + 2 * (limits.ranked_s + limits.job_s)
+    assert ceiling_s(limits, Mode.BENCHMARK) < limits.ranked_s
 
 
 def test_an_evaluator_that_hangs_costs_a_judge_error_at_the_ceiling(
