@@ -44,8 +44,6 @@ from leaderboard.store import SqlStore
 
 log = logging.getLogger(__name__)
 
-# As many submissions can share one commit.
-
 
 class StartError(Exception):
     """The server cannot start as it is set up; the text says what to do."""
