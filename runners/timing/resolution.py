@@ -15,7 +15,7 @@ from judge.stats import Estimate, t_quantile
 CONFIDENCE: Final = 0.95
 WITHIN_S: Final = (20, 60)
 FEW_CALLS: Final = 4
-"""Of each box, in the shortest series: a median of fewer says nothing."""
+"""Of each box, in the shortest series: the middle half of fewer says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Series:
     """Box pairs of a kernel against its copy, as they stood after so many calls.
 
     asked_s: measuring that was asked for, all pairs together; measured_s: what it took, from two
-    ready boxes on: loading, warm-up and checking included. calls: timed calls of each box. values:
-    log ratio of net medians of each pair.
+    ready boxes on: loading, warm-up and checking included. calls: timed calls of each box. values: of
+    each pair, as `judge.pairs` defines it.
     """
 
     asked_s: float
@@ -84,13 +84,13 @@ def series_after(pairs: Sequence[tuple[Pair, float]], asked_s: float, pace: Pace
 
 
 def first_calls(pair: Pair, calls: int) -> Pair:
-    """The pair as it stood after so many timed calls of each box; the null kernel's alike."""
+    """The pair as it stood after so many timed calls of each box, and the null kernel's until then."""
     cases = tuple(
         replace(
             case,
             baseline_ns=case.baseline_ns[:calls],
             candidate_ns=case.candidate_ns[:calls],
-            null_ns=case.null_ns[:calls],
+            null_ns=case.null_ns[: calls * len(case.null_ns) // len(case.baseline_ns)],
         )
         for case in pair.cases
     )
