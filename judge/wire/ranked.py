@@ -55,7 +55,8 @@ class PairValueBody(Body):
 class ArmsBody(Body):
     """One case in both arms of a run: net medians, and raw samples over all pairs in their order.
 
-    At most 200 samples an arm, evenly chosen; the outcome's comparison has them all.
+    At most 200 samples an arm, evenly chosen; the outcome's comparison has them all. `speedup` is that
+    of calls made next to each other, as in the claim, so the medians' ratio may differ a little.
     """
 
     case: str
