@@ -43,6 +43,12 @@ DOORS = {
     ("post", "/api/v1/runner/jobs/{job_id}/claim"): RUNNER,
     ("post", "/api/v1/runner/jobs/{job_id}/heartbeat"): RUNNER,
     ("post", "/api/v1/runner/jobs/{job_id}/outcome"): RUNNER,
+    ("post", "/api/v1/runner/hello"): RUNNER,
+    ("post", "/api/v1/runner/beat"): RUNNER,
+    ("get", "/api/v1/runner/ring"): RUNNER,
+    ("get", "/api/v1/runners"): ALL,
+    ("post", "/api/v1/admin/quarantine"): ORGANIZER,
+    ("post", "/api/v1/admin/reinstate"): ORGANIZER,
     ("post", "/api/v1/admin/intake"): ORGANIZER,
     ("post", "/api/v1/admin/announcements"): ORGANIZER,
     ("post", "/api/v1/admin/invites"): ORGANIZER,
@@ -61,8 +67,16 @@ BODIES: dict[str, dict[str, Any]] = {
     "/api/v1/admin/announcements": {"text": "Hello"},
     "/api/v1/admin/invites": {"count": 1},
     "/api/v1/admin/submissions/{submission_id}/hold": {"reason": "odd"},
+    "/api/v1/runner/hello": {
+        "runner": "r1",
+        "isolation": "full",
+        "self_test": {"passed": True},
+    },
+    "/api/v1/runner/beat": {"runner": "r1"},
+    "/api/v1/admin/quarantine": {"runner": "nobody's", "why": "odd"},
+    "/api/v1/admin/reinstate": {"runner": "nobody's"},
     "/api/v1/runner/jobs/{job_id}/claim": {
-        "runner": "r",
+        "runner": "r1",
         "problem_digests": {},
         "isolation": "full",
     },
@@ -133,6 +147,8 @@ def test_only_those_who_may_pass_a_door(judge, askers, finished, method, path, a
         body = {"role": role, "label": "walk"}
     if path.endswith("/outcome"):
         body = {"job_id": finished["job_id"], "attempt": 9, "verdict": "accepted", "message": ""}
+    if path.endswith("/ring"):
+        address += "?runner=r1&wait=0"
     answer = ask(http, method, address, body)
     askers["owner"].delete(f"/tokens/{spare['token_id']}")
     let_in = asker in DOORS[method, path]
@@ -151,6 +167,7 @@ OF_THE_MATTER = {
     "not_multipart",  # a submission without a form
     "job_final",
     "problem_differs",  # a runner without the problem
+    "runner_unknown",
     "stale_attempt",
 }
 
