@@ -178,8 +178,14 @@ class Store(RunnerStore, Protocol):
         why: the sentence its author is told. Refuses: job_unknown, job_final, job_leased.
         """
 
-    def cancel(self, submission_id: int, now: datetime) -> JobRecord | Refusal:
-        """Cancel a queued or running job. Refuses: job_final."""
+    def cancel(
+        self, submission_id: int, now: datetime, even_confirming: bool = True
+    ) -> JobRecord | Refusal:
+        """Cancel a queued or running job.
+
+        even_confirming: also one that waits for its confirmation, or runs it.
+        Refuses: job_final, confirming.
+        """
 
     def moderate(
         self, submission_id: int, hold: str, by: int, now: datetime

@@ -199,11 +199,21 @@ def release_lost(record: JobRecord, now: datetime) -> Change | None:
     return _end_lost(record)
 
 
-def cancel(record: JobRecord) -> Change | Refusal:
+def cancel(record: JobRecord, even_confirming: bool) -> Change | Refusal:
     """End a job at its author's or an organizer's wish. What the current attempt was
-    charged stays charged."""
+    charged stays charged.
+
+    even_confirming: also one whose first run was whole, so that only its confirmation is missing.
+    """
     if record.state.is_final:
         return _final(record)
+    if record.confirms is not None and not even_confirming:
+        return Refusal(
+            "confirming",
+            f"Submission {record.submission.id} had its run, and that would change the board: the run "
+            "that confirms it cannot be cancelled. An organizer can end it.",
+            409,
+        )
     return Change((Happened("job.cancelled", {"attempt": record.attempt}),))
 
 

@@ -129,9 +129,14 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
 
     @routes.post("/{submission_id}/cancel", response_model=SubmissionBody)
     def cancel(submission_id: Id, viewer: Identity = Depends(guard.anyone)) -> Response:
-        """End a queued or running job. It is free until a box has loaded the file."""
+        """End a queued or running job. It is free until a box has loaded the file.
+
+        Only organizers end one that is being confirmed: a first run that its author does not like
+        would leave no trace otherwise.
+        """
         insist(views.record(submission_id, viewer))
-        record = insist(store.cancel(submission_id, parts.clock()))
+        organizer = viewer.role is Role.ORGANIZER
+        record = insist(store.cancel(submission_id, parts.clock(), even_confirming=organizer))
         log.info("job cancelled job=J%s by=%s", record.job_id, viewer.token_id)
         return answer(views.body(record, viewer))
 

@@ -124,12 +124,12 @@ def give_up(
 
 
 def cancel(
-    connection: Connection, submission_id: int, now: datetime
+    connection: Connection, submission_id: int, now: datetime, even_confirming: bool
 ) -> Written[JobRecord | Refusal]:
     old = record(connection, submission_id)
     if old is None:
         return _unknown_submission(submission_id), UNCHANGED
-    change = transitions.cancel(old)
+    change = transitions.cancel(old, even_confirming)
     if isinstance(change, Refusal):
         return change, UNCHANGED
     new = _write(connection, old, change, now)

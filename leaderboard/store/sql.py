@@ -221,8 +221,10 @@ class SqlStore:
     def give_up(self, job_id: int, why: str, now: datetime) -> JobRecord | Refusal:
         return self._change(lambda c: jobs.give_up(c, job_id, why, now))
 
-    def cancel(self, submission_id: int, now: datetime) -> JobRecord | Refusal:
-        return self._change(lambda c: jobs.cancel(c, submission_id, now))
+    def cancel(
+        self, submission_id: int, now: datetime, even_confirming: bool = True
+    ) -> JobRecord | Refusal:
+        return self._change(lambda c: jobs.cancel(c, submission_id, now, even_confirming))
 
     def moderate(
         self, submission_id: int, hold: str, by: int, now: datetime

@@ -81,6 +81,21 @@ def test_a_run_to_be_confirmed_is_queued_once_more_and_shows_nothing_till_then(r
         assert kinds(judge, taken["submission_id"]).count("job.confirming") == 1
 
 
+@pytest.mark.parametrize("running", [False, True])
+def test_only_an_organizer_cancels_a_job_that_is_being_confirmed(ranking, running):
+    with ranking(Ruling(confirm=True)) as (judge, _):
+        author = judge.newcomer()
+        taken = author.submit(mode="ranked")
+        judge.finish(judge.claim(taken["job_id"]), comparison=COMPARISON)
+        if running:
+            judge.claim(taken["job_id"])
+        address = f"/submissions/{taken['submission_id']}/cancel"
+        refused = author.http.post(address)
+        assert (refused.status_code, refused.json()["code"]) == (409, "confirming")
+        assert seen(judge, taken["submission_id"])["state"] == ("running" if running else "queued")
+        assert judge.organizer.http.post(address).json()["state"] == "cancelled"
+
+
 def test_a_ruling_to_hold_ends_the_job_held(ranking):
     with ranking(Ruling(confirm=True, hold="The baseline slowed down.")) as (judge, _):
         taken = judge.newcomer().submit(mode="ranked")
