@@ -91,7 +91,7 @@ def ranked_standings(
 
     A team has one entry: its kernel with the latest submission, unless the interval of that lies
     wholly below the one that stood before, which then stays. All runs of a kernel count together,
-    so trying again narrows an interval and never picks the luckiest run. Entries that cannot be told
+    so trying again tells more of a kernel and never picks the luckiest run. Entries that cannot be told
     from the best of a band share the band and its rank, in the order in which the teams' first
     kernels that belong there were received.
 
@@ -158,10 +158,25 @@ def _pool(members: Sequence[tuple[FinishedJob, RunNumbers]]) -> Pool:
     """The runs of one kernel as one, in any order."""
     members = sorted(members, key=lambda member: member[0].submission.id)
     values = [value for _, numbers in members for value in numbers.values]
-    found = Estimate.of(values)
+    found = pooled([numbers.values for _, numbers in members])
     at_least = any(numbers.claim.at_least for _, numbers in members)
     made = replace(_claim(members[-1][1].claim, found), pairs=len(values), at_least=at_least)
     return Pool(tuple(job for job, _ in members), found, made)
+
+
+def pooled(runs: Sequence[Sequence[float]]) -> Estimate:
+    """The mean over the box pairs of one or more runs, each with 2 or more values.
+
+    Runs of different days differ by more than their pairs do. So the variance of the mean is that
+    between the means of the runs, where it is larger than that between the pairs. It keeps the pairs'
+    degrees of freedom: that of two runs, which is 1, would make a third of the kernels that ran twice
+    unstable.
+    """
+    found = Estimate.of([value for values in runs for value in values])
+    if len(runs) < 2:
+        return found
+    between = Estimate.of([math.fsum(values) / len(values) for values in runs])
+    return replace(found, variance_of_mean=max(found.variance_of_mean, between.variance_of_mean))
 
 
 def _claim(like: Claim, found: Estimate) -> Claim:
