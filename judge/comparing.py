@@ -175,31 +175,40 @@ def void_before(pairs: Sequence[Pair]) -> str:
 
 
 def drift(comparison: Comparison) -> str:
-    """Why a run is void after all: its baseline was not as fast beside the candidate as without it.
+    """Why a run is held: beside the candidate its baseline was not as fast as without it.
 
-    Compares the baseline in the candidate's pairs with both boxes of every pair before and after, each
-    box one value: the mean over its cases of the log of its net time. Empty where nothing is claimed.
+    Compares the baseline in the candidate's pairs with the pairs before, and with those after. The run
+    is held where it differs from both blocks in the same direction, from each by over `VOID_RATIO` and
+    with a 99 % interval that excludes 0: between the two, or like one of them, is where the speed of a
+    machine that wanders by itself mostly is. One value a pair: the mean over its cases of the log
+    of the net time, and over both boxes where both are the baseline, since boxes that run together
+    share what slows them. Empty where nothing is claimed.
     """
     counted = counted_pairs(comparison)
     if not counted:
         return ""
-    before, after = pairs_of(comparison, Block.BEFORE), pairs_of(comparison, Block.GUARD)
-    alone = nets_alike([*before, *after]) if before and after else None
     beside = nets_alike(counted)
-    if alone is None or beside is None or _cases(alone[0]) != _cases(beside[0]):
+    blocks = [nets_alike(pairs_of(comparison, block)) for block in (Block.BEFORE, Block.GUARD)]
+    alone = [nets for nets in blocks if nets is not None]
+    if (
+        beside is None
+        or len(alone) < 2
+        or {_cases(nets[0]) for nets in alone} != {_cases(beside[0])}
+    ):
         return (
             "The baseline was not measured without the candidate both before and after it, so nobody can "
             "tell whether the candidate slowed it."
         )
-    with_candidate = [_log_time([net.baseline for net in nets]) for nets in beside]
-    without = [_log_time([net.baseline for net in nets]) for nets in alone]
-    without += [_log_time([net.candidate for net in nets]) for nets in alone]
-    found = Estimate.of(with_candidate).minus(Estimate.of(without))
-    if not _stands_out(found, VOID_RATIO):
+    with_candidate = Estimate.of([_log_time([net.baseline for net in nets]) for nets in beside])
+    without = [[_log_time(_both_boxes(nets)) for nets in block] for block in alone]
+    found = [with_candidate.minus(Estimate.of(block)) for block in without]
+    same_way = len({each.mean > 0 for each in found}) == 1
+    if not same_way or not all(_stands_out(each, VOID_RATIO) for each in found):
         return ""
+    before, after = (_told(each) for each in found)
     return (
-        f"Beside the candidate the baseline's time differs by {_told(found)} from what it is without it "
-        f"({len(with_candidate)} boxes against {len(without)}), so the ratio of the two is not to be trusted."
+        f"Beside the candidate the baseline's time differs by {before} from what it was before, and by "
+        f"{after} from what it was after, so the ratio of the two is not to be trusted."
     )
 
 
@@ -266,6 +275,10 @@ def _told(found: Estimate) -> str:
 
 def _log_time(times: Sequence[NetTime]) -> float:
     return math.log(geometric_mean([time.ns for time in times]))
+
+
+def _both_boxes(nets: Sequence[CaseNets]) -> list[NetTime]:
+    return [time for net in nets for time in (net.baseline, net.candidate)]
 
 
 def _cases(nets: Sequence[CaseNets]) -> tuple[str, ...]:
