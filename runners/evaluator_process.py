@@ -135,7 +135,8 @@ def _judge(pipe: MessagePipe, evaluator: Evaluator, job: Job) -> None:
         answer(judge_error(job, "the job was stopped"))
     except ProblemError as fault:
         log.error("problem failed job=J%s fault=%s", job.id, fault)
-        answer(judge_error(job, f"its problem folder is at fault: {fault}"))
+        # What went wrong may name a secret case: that is for the runner's log.
+        answer(judge_error(job, "the problem's own files are at fault; the runner's log says how"))
     except SandboxError as fault:
         log.error("sandbox failed job=J%s fault=%s", job.id, fault)
         answer(judge_error(job, f"its sandbox is at fault: {fault}"))

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import gc
 import hashlib
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from judge.model import Block, Case, CaseTimes, Pair
+from judge.model import Block, Case, CaseTimes, Limits, Pair
 from runners.endings import Ending, Failure
 from runners.evaluator.arena import Bytes, Layout
 from runners.evaluator.burst import Contents, Source, burden, bursts, compare, draw_constants, wrong
-from runners.evaluator.call import Start, Taken
+from runners.evaluator.call import Burden, Start, Taken
 from runners.evaluator.inputs import KEY_BYTES, Draw, unpredictable
 from runners.evaluator.null import NullArm
 from runners.evaluator.pool import BoxPool
 from runners.evaluator.program import Program
 from runners.evaluator.session import Budget, Session
 from runners.evaluator.trial import WARM_UP_CALLS
-from runners.problem import LoadedProblem, ProblemError
+from runners.problem import LoadedProblem, ProblemError, Tensors
 
 Arms = tuple["Arm", "Arm"]
 
@@ -47,10 +49,42 @@ class PairFailure:
 
 @dataclass(slots=True)
 class Arm:
-    """A side's box in a pair, and the times of the case that is under way."""
+    """A side's box in a pair, the times of the case that is under way, and what it took in all.
+
+    spent_s: seconds that the judge waited for this side: loading, laying out, calls, tearing down.
+    """
 
     session: Session
     samples_ns: list[int] = field(default_factory=list)
+    spent_s: float = 0.0
+
+    def load(self, program: Program) -> Failure | None:
+        """Load the side's file; the box then rests until its first case."""
+        with self._waiting():
+            failure = self.session.load(program)
+        if failure is None:
+            self.session.rest()
+        return failure
+
+    def lay_out(self, layout: Layout, constants: Tensors, start: Start) -> Failure | None:
+        with self._waiting():
+            return self.session.lay_out(layout, constants, start)
+
+    def call(self, load: Burden, limit_s: float) -> Taken | Failure:
+        with self._waiting():
+            return self.session.line.call(load, limit_s)
+
+    def tear_down(self) -> Failure | None:
+        with self._waiting():
+            return self.session.tear_down()
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.spent_s += time.monotonic() - began
 
 
 @dataclass(slots=True)
@@ -58,24 +92,29 @@ class Duel:
     """Runs the box pairs of one job. Whoever makes one must `end` it.
 
     cases: index in the job and case, of the timing cases. key: the job's; each pair has one derived
-    from it, so that both of its boxes see the same contents, and no other pair does. budget: of the
-    whole run; its limits are those of every box.
+    from it, so that both of its boxes see the same contents, and no other pair does. limits: of every
+    box. spent_s: seconds that the judge waited for either side in the candidate's pairs so far.
     """
 
     problem: LoadedProblem
     cases: Sequence[tuple[int, Case]]
     key: bytes
     boxes: BoxPool
-    budget: Budget
+    limits: Limits
+    spent_s: list[float] = field(default_factory=lambda: [0.0, 0.0])
     chance: np.random.Generator = field(default_factory=unpredictable)
     null: NullArm = field(init=False)
     _pairs: int = 0
 
     def __post_init__(self) -> None:
-        self.null = NullArm(self.boxes, self.budget.limits)
+        self.null = NullArm(self.boxes, self.limits)
 
-    def pair(self, block: Block, series: int, sides: tuple[Side, Side]) -> Pair | PairFailure:
+    def pair(
+        self, block: Block, series: int, sides: tuple[Side, Side], budget: Budget
+    ) -> Pair | PairFailure:
         """Run one pair. sides: the baseline, and the candidate or the baseline's copy.
+
+        budget: when it must be over, its own limits standing for those of a job.
 
         Raises ProblemError where the baseline fails, SandboxError where the judge does, and
         StoppedError.
@@ -85,9 +124,8 @@ class Duel:
         swapped = bool(self.chance.integers(2))
         # Which of the two is started first must be neither's advantage.
         order = (sides[1], sides[0]) if swapped else sides
-        limits = self.budget.limits
-        taken = self.boxes.take_all(limits, [side.cache for side in order])
-        sessions = [Session(box, self.boxes.conditions, self.budget) for box in taken]
+        taken = self.boxes.take_all(self.limits, [side.cache for side in order])
+        sessions = [Session(box, self.boxes.conditions, budget) for box in taken]
         if swapped:
             sessions.reverse()
         arms = (Arm(sessions[0]), Arm(sessions[1]))
@@ -96,23 +134,23 @@ class Duel:
         at_fault = 1
         try:
             for at_fault, (arm, side) in enumerate(zip(arms, sides, strict=True)):
-                failure = arm.session.load(side.program)
+                failure = arm.load(side.program)
                 if failure is not None:
                     return self._failed(arms, at_fault, failure, case)
-                arm.session.rest()
             for place in self.chance.permutation(len(self.cases)):
                 case, _ = self.cases[place]
-                times = self._measure(place, key, arms)
+                times = self._measure(place, key, arms, budget)
                 if isinstance(times, tuple):
                     return self._failed(arms, *times, case)
                 measured[case] = times
             for at_fault, arm in enumerate(arms):
-                failure = arm.session.tear_down()
+                failure = arm.tear_down()
                 if failure is not None:
                     return self._failed(arms, at_fault, failure, None)
         finally:
-            for arm in arms:
+            for number, arm in enumerate(arms):
                 arm.session.end()
+                self.spent_s[number] += arm.spent_s if block is Block.CANDIDATE else 0.0
         return Pair(block, series, tuple(measured[index] for index, _ in self.cases))
 
     def end(self) -> None:
@@ -132,7 +170,9 @@ class Duel:
             )
         return PairFailure(settled, case)
 
-    def _measure(self, place: int, key: bytes, arms: Arms) -> CaseTimes | tuple[int, Failure]:
+    def _measure(
+        self, place: int, key: bytes, arms: Arms, budget: Budget
+    ) -> CaseTimes | tuple[int, Failure]:
         """The times of one case, or which arm failed and how."""
         index, case = self.cases[place]
         source = Source(
@@ -141,7 +181,7 @@ class Duel:
         layout = source.layout(source.draw(Draw.WARM_UP, 0), case.chain)
         start = Start.of(layout, case.cold)
         for number, arm in enumerate(arms):
-            failure = arm.session.lay_out(layout, source.constants, start)
+            failure = arm.lay_out(layout, source.constants, start)
             if failure is not None:
                 return number, failure
         self.null.lay_out(layout, start)
@@ -151,7 +191,7 @@ class Duel:
             for arm in arms:
                 arm.samples_ns.clear()
             for first, burst in bursts(source, draw, count, layout):
-                overrun = self.budget.overrun()
+                overrun = budget.overrun()
                 failed = (1, overrun) if overrun else self._burst(layout, burst, first, arms, nulls)
                 if failed is not None:
                     return failed
@@ -172,7 +212,7 @@ class Duel:
         nulls: list[int],
     ) -> tuple[int, Failure] | None:
         """Calls in the order A B, B A, A B ... with one of the null kernel after each."""
-        limit_s = self.budget.limits.call_s
+        limit_s = self.limits.call_s
         blocks = [[link.block for link in links] for links in burst]
         loads = [[burden(links, layout, self.chance) for _ in arms] for links in blocks]
         taken: list[list[Taken]] = [[], []]
@@ -182,7 +222,7 @@ class Duel:
             for call, load in enumerate(loads, first):
                 turns = (0, 1) if call % 2 == 0 else (1, 0)
                 for turn in turns:
-                    result = arms[turn].session.line.call(load[turn], limit_s)
+                    result = arms[turn].call(load[turn], limit_s)
                     if isinstance(result, Failure):
                         failed = turn, replace(result, call=call)
                         break

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -26,12 +24,12 @@ MOST_SERIES: Final = 3
 PLANNED_SHARE: Final = 0.9
 """Of the ceiling: the rest is for pairs that take longer than those before them."""
 
-SLOW_VALUE: Final = -math.log(2)
-"""A candidate that takes twice the baseline's time has itself to blame for the ceiling."""
+SLOW_SHARE: Final = 0.1
+"""Of the ceiling: a candidate that took so much longer than the baseline has itself to blame for it."""
 
 UNTOLD: Final = (
-    "This machine could not tell the baseline from its copy in {} tries, so nothing was measured and "
-    "your kernel was not run. It costs no quota; hand in again."
+    "This machine could not tell the baseline from its copy in {} series of box pairs, so nothing was "
+    "measured and your kernel was not run. It costs no quota; hand in again."
 )
 TOO_SLOW: Final = (
     "This machine takes {:.1f} s for a box pair of the baseline alone, too long for the {:g} s of a ranked "
@@ -59,78 +57,106 @@ def evaluate_ranked(
     if problem.baseline is None:
         raise ProblemError(f"{problem.problem.id}: has no [baseline] to rank against")
     settle_down(boxes.device)
-    limits = replace(problem.problem.limits, job_s=problem.problem.limits.ranked_s)
-    budget = Budget(limits, time.monotonic(), watch)
+    began = time.monotonic()
+    limits = problem.problem.limits
     timed = [(i, case) for i, case in enumerate(job.cases) if case.stage is Stage.TIMING]
-    duel = Duel(problem, timed, job.key, boxes, budget)
+    duel = Duel(problem, timed, job.key, boxes, limits)
     try:
         baseline = Side(Program("python", problem.baseline.name, (problem.baseline,)))
         candidate = Side(program, None if built is None else built.cache)
-        return _Run(job, problem, boxes, duel, budget, baseline, candidate).judge(built)
+        run = _Run(job, problem, boxes, watch, duel, baseline, candidate, began)
+        return run.judge(built)
     finally:
         duel.end()
 
 
 @dataclass(slots=True)
 class _Run:
-    """A ranked job while it is judged."""
+    """A ranked job while it is judged. began: `time.monotonic` at its start."""
 
     job: Job
     problem: LoadedProblem
     boxes: BoxPool
+    watch: Watch
     duel: Duel
-    budget: Budget
     baseline: Side
     candidate: Side
+    began: float
     pairs: list[Pair] = field(default_factory=list)
     _pair_s: float = 0.0
+    _took_s: list[float] = field(default_factory=list)
 
     def judge(self, built: Built | None) -> Outcome | NeedsBuild:
-        series = self._compare_baseline_with_itself()
-        if series is None:
-            return self._unstable(UNTOLD.format(MOST_SERIES))
-        if self._fitting() < LOOKS[0]:
-            return self._unstable(TOO_SLOW.format(self._pair_s, self.budget.limits.job_s))
-        outcome = evaluate(self._correctness(), self.problem, self.boxes, self.budget.watch, built)
+        unstable = self._compare_baseline_with_itself()
+        if unstable:
+            return self._unstable(unstable)
+        # What the guard's pairs need is set aside: the candidate cannot use it up.
+        candidates_s = PLANNED_SHARE * self._ceiling_s - GUARD_PAIRS * self._pair_s
+        left_s = self.began + candidates_s - time.monotonic()
+        outcome = evaluate(
+            self._correctness(), self._with_limit(left_s), self.boxes, self.watch, built
+        )
         if isinstance(outcome, NeedsBuild):
             return outcome
         if outcome.verdict is Verdict.ACCEPTED:
-            failed = self._compare_candidate(series)
-            self._series(Block.GUARD, series, loaded=True)
+            failed = self._compare_candidate(self._budget(candidates_s))
+            if failed is None:
+                self._series(Block.GUARD, self.pairs[-1].series, loaded=True)
             outcome = self._with_times(outcome, failed)
         facts = {**outcome.environment, "box pairs": str(len(self.pairs))}
         return replace(outcome, environment=facts, comparison=self._comparison())
 
-    def _compare_baseline_with_itself(self) -> int | None:
-        """The number of the series that shows no difference, or None if none of them does."""
+    @property
+    def _ceiling_s(self) -> float:
+        return self.problem.problem.limits.ranked_s
+
+    def _budget(self, seconds: float) -> Budget:
+        """A budget that ends so many seconds after the run began."""
+        limits = replace(self.problem.problem.limits, job_s=seconds)
+        return Budget(limits, self.began, self.watch)
+
+    def _with_limit(self, seconds: float) -> LoadedProblem:
+        limits = replace(self.problem.problem.limits, job_s=max(0.0, seconds))
+        return replace(self.problem, problem=replace(self.problem.problem, limits=limits))
+
+    def _compare_baseline_with_itself(self) -> str:
+        """Empty once a series shows no difference; else why nothing can be measured here and now."""
         for series in range(MOST_SERIES):
             if series and self._fitting() < GUARD_PAIRS + LOOKS[0]:
-                break
+                return UNTOLD.format(series)
             if not void_before(self._series(Block.BEFORE, series, loaded=False)):
-                return series
-        return None
+                enough = self._fitting() >= LOOKS[0]
+                return "" if enough else TOO_SLOW.format(self._pair_s, self._ceiling_s)
+        return UNTOLD.format(MOST_SERIES)
 
     def _series(self, block: Block, series: int, loaded: bool) -> list[Pair]:
         pairs = []
+        sides, budget = (self.baseline, self.baseline), self._budget(self._ceiling_s)
         for done in range(GUARD_PAIRS):
-            self.budget.watch.progress(Progress(f"{block.value} pairs", done, GUARD_PAIRS), loaded)
-            pair = self._pair(block, series, (self.baseline, self.baseline))
+            self.watch.progress(Progress(f"{block.value} pairs", done, GUARD_PAIRS), loaded)
+            pair = self._pair(block, series, sides, budget)
             if isinstance(pair, PairFailure):
                 raise SandboxError(f"the baseline met its ceiling: {pair.failure.message}")
             pairs.append(pair)
         return pairs
 
-    def _compare_candidate(self, series: int) -> PairFailure | None:
+    def _compare_candidate(self, budget: Budget) -> PairFailure | None:
         """Run pairs until a look says that they are enough, or the candidate fails."""
         values: list[float] = []
+        series, sides = self.pairs[-1].series, (self.baseline, self.candidate)
+        checked_s = time.monotonic() - self.began - sum(self._took_s)
         wanted: int | None = LOOKS[0]
         while wanted is not None:
-            self.budget.watch.progress(Progress("candidate pairs", len(values), wanted), True)
-            pair = self._pair(Block.CANDIDATE, series, (self.baseline, self.candidate))
+            self.watch.progress(Progress("candidate pairs", len(values), wanted), True)
+            pair = self._pair(Block.CANDIDATE, series, sides, budget)
             if isinstance(pair, PairFailure):
-                if pair.failure.ending is Ending.JOB_TIME and not _is_slow(values):
-                    raise SandboxError(f"this machine slowed down: {pair.failure.message}")
-                return pair
+                if pair.failure.ending is not Ending.JOB_TIME:
+                    return pair
+                if len(values) >= LOOKS[0]:
+                    return None  # the last completed look counts
+                if self._candidate_is_slow(checked_s):
+                    return pair
+                raise SandboxError(f"this machine slowed down: {pair.failure.message}")
             value = pair_value(pair)
             if value is None:
                 return None  # a time that is none: the comparison will say so
@@ -139,19 +165,30 @@ class _Run:
             wanted = next_look(values, max(LOOKS[0], len(values) + self._fitting()))
         return None
 
-    def _pair(self, block: Block, series: int, sides: tuple[Side, Side]) -> Pair | PairFailure:
+    def _candidate_is_slow(self, checked_s: float) -> bool:
+        """Whether the candidate used up the time, not this machine: by what it took over the baseline.
+
+        checked_s: what its correctness cases took, for which the baseline has no like.
+        """
+        baseline_s, candidate_s = self.duel.spent_s
+        return checked_s + candidate_s - baseline_s > SLOW_SHARE * self._ceiling_s
+
+    def _pair(
+        self, block: Block, series: int, sides: tuple[Side, Side], budget: Budget
+    ) -> Pair | PairFailure:
         began = time.monotonic()
-        pair = self.duel.pair(block, series, sides)
+        pair = self.duel.pair(block, series, sides, budget)
+        took_s = time.monotonic() - began
+        self._took_s.append(took_s)
         if isinstance(pair, Pair):
             self.pairs.append(pair)
         # The slowest of late: what is left must do even if the machine stays as slow.
-        self._pair_s = max(time.monotonic() - began, 0.8 * self._pair_s)
+        self._pair_s = max(took_s, 0.8 * self._pair_s)
         return pair
 
     def _fitting(self) -> int:
         """How many more candidate pairs fit before the ceiling, with the guard's after them."""
-        planned_s = PLANNED_SHARE * self.budget.limits.job_s
-        left_s = self.budget.started + planned_s - time.monotonic()
+        left_s = self.began + PLANNED_SHARE * self._ceiling_s - time.monotonic()
         return max(0, int(left_s / self._pair_s) - GUARD_PAIRS)
 
     def _correctness(self) -> Job:
@@ -191,8 +228,3 @@ class _Run:
             isolation=self.boxes.sandbox.isolation().level,
             comparison=self._comparison(),
         )
-
-
-def _is_slow(values: Sequence[float]) -> bool:
-    """Whether the candidate itself used up the time: its pairs say so, or it has not finished one."""
-    return not values or sum(values) / len(values) < SLOW_VALUE

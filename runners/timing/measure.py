@@ -66,8 +66,7 @@ class Bench:
     duel: Duel = field(init=False)
 
     def start_duel(self) -> None:
-        budget = Budget(kernel.LIMITS, time.monotonic(), Watch())
-        self.duel = Duel(kernel.problem(), (), secrets.token_bytes(16), self.boxes, budget)
+        self.duel = Duel(kernel.problem(), (), secrets.token_bytes(16), self.boxes, kernel.LIMITS)
 
     def pair(self, calls: int) -> tuple[Pair, float]:
         """One pair of the kernel against its copy, and its seconds without the start of its boxes.
@@ -78,7 +77,8 @@ class Bench:
         self.duel.cases = [(0, kernel.case(calls))]
         began_ns = clock_ns()
         with self.disturbance.watch():
-            pair = self.duel.pair(Block.GUARD, 0, (kernel.side(), kernel.side()))
+            budget = Budget(kernel.LIMITS, time.monotonic(), Watch())
+            pair = self.duel.pair(Block.GUARD, 0, (kernel.side(), kernel.side()), budget)
         taken_s = (clock_ns() - began_ns) / SECOND_NS
         if isinstance(pair, PairFailure) or pair_value(pair) is None:
             raise SandboxError(f"the doctor's own kernel was not measured: {pair}")

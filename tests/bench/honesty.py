@@ -104,9 +104,14 @@ class Bench:
 
     @contextmanager
     def _duel(self) -> Iterator[Duel]:
-        budget = Budget(self.problem.problem.limits, time.monotonic(), Watch())
         case = next(c for c in self.problem.problem.cases if c.stage is Stage.TIMING)
-        duel = Duel(self.problem, [(0, case)], secrets.token_bytes(16), self.boxes, budget)
+        duel = Duel(
+            self.problem,
+            [(0, case)],
+            secrets.token_bytes(16),
+            self.boxes,
+            self.problem.problem.limits,
+        )
         try:
             yield duel
         finally:
@@ -116,7 +121,8 @@ class Bench:
         """The log ratio of a box pair, and its seconds without the start of its boxes."""
         self.boxes.refill()
         began = time.monotonic()
-        pair = duel.pair(Block.CANDIDATE, 0, (self.side(names[0]), self.side(names[1])))
+        sides = (self.side(names[0]), self.side(names[1]))
+        pair = duel.pair(Block.CANDIDATE, 0, sides, Budget(duel.limits, began, Watch()))
         seconds = time.monotonic() - began
         value = pair_value(pair) if isinstance(pair, Pair) else None
         if value is None:

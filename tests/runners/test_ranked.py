@@ -69,8 +69,14 @@ CASES = [(3, timed_case("small", 100)), (4, timed_case("large", 50_000, calls=3)
 
 
 def duel_of(pool: BoxPool, problem: LoadedProblem | None = None) -> Duel:
+    return Duel(problem or tiny_problem("scale"), CASES, secrets.token_bytes(16), pool, LIMITS)
+
+
+def run_pair(
+    duel: Duel, baseline: str, candidate: str, block: Block = Block.CANDIDATE
+) -> Pair | PairFailure:
     budget = Budget(LIMITS, time.monotonic(), Watch())
-    return Duel(problem or tiny_problem("scale"), CASES, secrets.token_bytes(16), pool, budget)
+    return duel.pair(block, 0, (side(baseline), side(candidate)), budget)
 
 
 @pytest.fixture
@@ -81,7 +87,7 @@ def duel(box_pool: BoxPool) -> Iterator[Duel]:
 
 
 def test_a_pair_times_every_case_in_both_boxes_and_along_the_null_kernels_path(duel: Duel) -> None:
-    pair = duel.pair(Block.CANDIDATE, 0, (side(kernel(2.0)), side(kernel(1.0))))
+    pair = run_pair(duel, kernel(2.0), kernel(1.0))
     assert isinstance(pair, Pair)
     assert [times.case for times in pair.cases] == ["small", "large"]
     for times, (_, case) in zip(pair.cases, CASES, strict=True):
@@ -104,7 +110,7 @@ def test_both_boxes_of_a_pair_see_the_same_contents_and_no_two_calls_do(box_pool
     duel = duel_of(box_pool, replace(problem, generate=generate))
     try:
         for _ in range(2):
-            assert isinstance(duel.pair(Block.BEFORE, 0, (side(kernel()),) * 2), Pair)
+            assert isinstance(run_pair(duel, kernel(), kernel(), Block.BEFORE), Pair)
     finally:
         duel.end()
     shape_looks = len(CASES)  # the layout is taken from the first warm-up's contents
@@ -115,7 +121,7 @@ def test_both_boxes_of_a_pair_see_the_same_contents_and_no_two_calls_do(box_pool
 
 def test_a_candidate_that_is_wrong_in_one_call_ends_the_pair_with_its_case(duel: Duel) -> None:
     wrong = kernel(act=f"y[0] += len(y) == 50_000 and calls % 7 == {WARM_UP_CALLS - 1}")
-    failed = duel.pair(Block.CANDIDATE, 0, (side(kernel()), side(wrong)))
+    failed = run_pair(duel, kernel(), wrong)
     assert isinstance(failed, PairFailure)
     assert (failed.failure.ending, failed.case) == (Ending.WRONG, 4)
 
@@ -125,15 +131,15 @@ def test_a_candidate_that_is_wrong_in_one_call_ends_the_pair_with_its_case(duel:
 )
 def test_a_baseline_that_fails_is_the_problems_fault(duel: Duel, broken: str) -> None:
     with pytest.raises(ProblemError, match="its baseline failed"):
-        duel.pair(Block.CANDIDATE, 0, (side(broken), side(kernel())))
+        run_pair(duel, broken, kernel())
 
 
 def test_a_candidate_that_does_not_load_or_tear_down_fails_outside_any_case(duel: Duel) -> None:
-    failed = duel.pair(Block.CANDIDATE, 0, (side(kernel()), side("1 / 0")))
+    failed = run_pair(duel, kernel(), "1 / 0")
     assert isinstance(failed, PairFailure)
     assert (failed.failure.ending, failed.case) == (Ending.EXCEPTION, None)
     rude = kernel() + "\ndef teardown():\n    raise ValueError\n"
-    failed = duel.pair(Block.CANDIDATE, 0, (side(kernel()), side(rude)))
+    failed = run_pair(duel, kernel(), rude)
     assert isinstance(failed, PairFailure)
     assert failed.case is None
 
@@ -215,6 +221,39 @@ def test_on_a_machine_too_slow_for_the_ceiling_no_box_meets_the_submission(
     assert outcome.verdict is Verdict.UNSTABLE_TIMING
     assert "too long for the 40 s" in outcome.message
     assert not any(loaded)
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        kernel(act="time.sleep(1.2) if len(y) == 50_000 else None"),  # in what is timed
+        kernel(act="time.sleep(0.5) if len(y) == 65 else None"),  # in a correctness case
+        "import time\ntime.sleep(4)\n" + kernel(),  # in loading
+    ],
+)
+def test_a_candidate_that_uses_up_the_ceiling_is_over_its_time_limit(
+    box_pool: BoxPool, slow: str
+) -> None:
+    """Not the judge's fault, which would be free and run again."""
+    hidden = tiny_case("hidden", 65, secret=True, calls=120)
+    job = ranked_job(slow)
+    job = replace(job, cases=tuple(hidden if c.name == "hidden" else c for c in job.cases))
+    outcome = evaluate_ranked(job, ranked_problem(_ceiling_s(box_pool)), box_pool, Watch())
+    assert isinstance(outcome, Outcome)
+    assert outcome.verdict is Verdict.TIME_LIMIT
+    assert outcome.comparison is not None
+    assert Block.GUARD not in {pair.block for pair in outcome.comparison.pairs}
+
+
+def _ceiling_s(pool: BoxPool) -> float:
+    """Enough for the pairs of an honest kernel on this machine, as it is now, and little more."""
+    duel = duel_of(pool, ranked_problem())
+    try:
+        began = time.monotonic()
+        assert isinstance(run_pair(duel, kernel(2.0), kernel(2.0)), Pair)
+        return 24 * (time.monotonic() - began)
+    finally:
+        duel.end()
 
 
 def test_without_a_baseline_nothing_can_be_ranked(box_pool: BoxPool) -> None:
