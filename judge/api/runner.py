@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 KEY_BYTES = 16
 
+PROBLEM_DIFFERS = "problem_differs"
+
 
 def router(parts: Parts, guard: Guard) -> APIRouter:
     class GuardedRoute(APIRoute):
@@ -58,6 +60,8 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
         enrolled = store.runner(runner.token_id)
         unfit = fault_of_claim(enrolled, body.runner) or _unfit(record, problem, body, enrolled)
         if unfit is not None:
+            if unfit.code == PROBLEM_DIFFERS:
+                parts.bell.put_last(job_id, body.runner)
             raise RefusedError(unfit)
         pace.heard(record.device, body.runner, now)
         claimed = store.claim(job_id, body.runner, now, now + lease)
@@ -168,7 +172,7 @@ def _unfit(
         )
         have = f"has digest {theirs[:16]}" if theirs else "is missing"
         return Refusal(
-            "problem_differs",
+            PROBLEM_DIFFERS,
             f"Problem {problem.id} {have} at the runner, the server's is {problem.digest[:16]}; "
             "give the runner the server's problem folder.",
             409,

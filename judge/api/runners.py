@@ -72,7 +72,7 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
     ) -> Response:
         """Ids of jobs that are ready for this runner, once there is one, or none after `wait` s."""
         record = await run_in_threadpool(_fit, runner, name, clock())
-        ready = await parts.bell.wait(record.device, record.may_rank, wait)
+        ready = await parts.bell.wait(record.device, record.may_rank, wait, record.name)
         return answer(RingsBody(jobs=ready))
 
     @routes.post("/admin/quarantine", response_model=RunnerBody)
