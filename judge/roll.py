@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from judge import enrolment
@@ -21,12 +22,17 @@ NOTE_SEEN_EVERY = timedelta(minutes=1)
 
 
 class Roll:
-    """Reads the store at each question; signs of life between its notes come from the pace."""
+    """Reads the store at each question; signs of life between its notes come from the pace.
 
-    def __init__(self, store: Store, pace: Pace, clock: Clock) -> None:
+    problems: ids of those of the contest that is open. A runner may hold folders of coming ones, of
+    which nobody is told.
+    """
+
+    def __init__(self, store: Store, pace: Pace, clock: Clock, problems: Collection[str]) -> None:
         self._store = store
         self._pace = pace
         self._clock = clock
+        self._problems = frozenset(problems)
 
     def bodies(self) -> list[RunnerBody]:
         """Every runner with a valid token, by device and name."""
@@ -74,6 +80,8 @@ class Roll:
 
     def _body(self, runner: RunnerRecord, now: datetime) -> RunnerBody:
         hello, last_seen = runner.hello, self._last_seen(runner)
+        unopened = hello.problems.keys() - self._problems
+        secret = any(problem in hello.self_test.detail for problem in unopened)
         return RunnerBody(
             name=runner.name,
             device=runner.device,
@@ -86,9 +94,13 @@ class Roll:
             isolation=hello.isolation,
             reasons=list(hello.reasons),
             environment=dict(hello.environment),
-            problem_digests=dict(hello.problems),
+            problem_digests={
+                problem: digest
+                for problem, digest in hello.problems.items()
+                if problem in self._problems
+            },
             self_test_passed=hello.self_test.passed,
-            self_test=hello.self_test.detail,
+            self_test="of a problem that is not open" if secret else hello.self_test.detail,
             self_test_at=hello.self_test.began_at,
             failures=len(runner.failures),
             doctor=None if hello.doctor is None else dict(hello.doctor),

@@ -93,8 +93,8 @@ class RingsBody(Body):
 class RunnerBody(Body):
     """A runner, as everybody is told of it.
 
-    alive: it was heard of lately. self_test: how it went, for people. doctor: as `judge doctor
-    --timing --json` wrote it.
+    alive: it was heard of lately. problem_digests: of the open contest's problems alone. self_test: how
+    it went, for people. doctor: as `judge doctor --timing --json` wrote it.
     """
 
     name: str

@@ -54,6 +54,16 @@ def test_everybody_sees_what_a_runner_said_and_no_token(judge):
     assert (shown["isolation"], shown["self_test_passed"]) == ("reduced", True)
 
 
+def test_a_problem_that_is_not_open_is_named_to_nobody(judge):
+    known = digests(judge)
+    test = {"passed": True, "detail": "base.py of next-month: accepted"}
+    held = {**known, "next-month": "ab" * 32}
+    judge.new_runner("ahead", problem_digests=held, self_test=test)
+    assert runner(judge, "ahead")["problem_digests"] == known
+    assert "next-month" not in judge.connect().get("/runners").text
+    assert "next-month" not in judge.connect().get(f"{judge.url}/runners").text
+
+
 def test_without_a_hello_there_is_no_job(judge):
     taken = judge.newcomer().submit()
     asked = {"role": "runner", "label": "mute", "device": "cpu"}
@@ -186,6 +196,17 @@ def test_a_ring_is_heard_over_http_at_once_or_not_at_all(own_judge):
         assert heard == [[job_id]]
         judge.claim(job_id)
         until(lambda: judge.app.parts.bell.ready("cpu", True) == [])
+
+
+def test_a_job_whose_problem_a_runner_has_not_rings_to_it_after_all_others(own_judge):
+    with own_judge() as judge:
+        first, second = (judge.newcomer().submit()["job_id"] for _ in range(2))
+        until(lambda: judge.app.parts.bell.ready("cpu", True) == [first, second])
+        stale = {"runner": "r1", "problem_digests": {}, "isolation": "full"}
+        answer = judge.runner.http.post(f"/runner/jobs/{first}/claim", json=stale)
+        assert codes(answer) == (409, "problem_differs")
+        ring = judge.runner.http.get("/runner/ring", params={"runner": "r1", "wait": 0})
+        assert ring.json() == {"jobs": [second, first]}
 
 
 def test_a_waiting_runner_does_not_hold_up_the_end_of_the_server(own_judge):
