@@ -29,6 +29,9 @@ from leaderboard.ranked import workload_of
 MAX_SAMPLES: Final = 200
 """Raw samples of one case and arm that are told; evenly chosen among all."""
 
+PAIR_DECIMALS: Final = 4
+"""Of a pair's log ratio, when told: to 0.01 %, which is below the noise and hides few bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Standpoint:
@@ -143,13 +146,18 @@ def run_body(
         findings=list(findings(comparison)),
         pairs=[
             PairValueBody(
-                block=block, series=series, speedup=None if value is None else math.exp(value)
+                block=block, series=series, speedup=None if value is None else told_ratio(value)
             )
             for (block, series), values in pair_values(comparison).items()
             for value in values
         ],
         cases=arms_of(comparison) if standpoint.may_know(run).comparison is not None else [],
     )
+
+
+def told_ratio(value: float) -> float:
+    """The speedup of a pair as it is told, from its log ratio."""
+    return math.exp(round(value, PAIR_DECIMALS))
 
 
 def arms_of(comparison: Comparison) -> list[ArmsBody]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -306,6 +307,16 @@ def test_both_runs_are_told_when_the_job_has_ended_and_one_of_them_as_published(
     assert len(second.pairs) == 4 + 12 + 4
     for pair in second.pairs:
         assert pair.speedup == pytest.approx(2.0 if pair.block == "candidate" else 1.0, rel=0.02)
+
+
+def test_a_pairs_value_is_told_to_a_hundredth_of_a_per_cent(desk):
+    ada = desk.person("Ada")
+    record = desk.submit(ada)
+    desk.run(record, Made(2.0))
+    desk.run(record, Made(2.0))
+    for run in desk.ranked(record, ada).runs:
+        logs = [10_000 * math.log(pair.speedup) for pair in run.pairs]
+        assert logs == pytest.approx([round(value) for value in logs], abs=1e-6)
 
 
 def test_a_void_run_says_why(desk):
