@@ -27,7 +27,7 @@ class BlockPlot:
 
 
 def lead_of(bands: Sequence[Sequence[RankedEntryBody]]) -> str:
-    """Who leads and by how much, in a sentence; empty where nobody is ranked.
+    """Who leads, and whom, in a sentence; empty where nobody is ranked.
 
     bands: the entries of a board by band, the best first, perhaps with the unranked at the end.
     """
@@ -36,12 +36,11 @@ def lead_of(bands: Sequence[Sequence[RankedEntryBody]]) -> str:
         return ""
     names = [entry.team for entry in ranked[0]]
     who = f"{names[0]} leads" if len(names) == 1 else f"{len(names)} teams share the lead"
-    best = [max(entry.claim.speedup for entry in band if entry.claim) for band in ranked[:2]]
-    if len(best) == 1:
+    if len(ranked) == 1:
         return f"{who}."
     next_names = [entry.team for entry in ranked[1]]
     behind = next_names[0] if len(next_names) == 1 else f"the next {len(next_names)} teams"
-    return f"{who}, {100 * (best[0] / best[1] - 1):.1f} % ahead of {behind}."
+    return f"{who}, ahead of {behind}."
 
 
 BLOCKS: Final[Mapping[Block, str]] = {

@@ -226,7 +226,7 @@ def arms_table(run: RunBody) -> Table:
 
 
 def ranked_table(board: RankedBoardBody) -> Table:
-    """A ranked board, best first; equal ranks cannot be told apart."""
+    """A ranked board, best first; those of a rank cannot be told from its best."""
     columns = ["rank", "team", "speedup", "interval"]
     columns += [f"against {board.best}"] if board.best else []
     columns += ["pairs", "submissions", "received", "note"]

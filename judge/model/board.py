@@ -34,8 +34,8 @@ class RankedEntry:
     submission_ids: those pooled, ascending. received_at: the earliest receipt that the team has in
     this band. claim: against the problem's baseline; None where the run is held. against_best: against
     the best kernel that ships; None until that has a ranked run of its own on the device.
-    band: 1-based; entries of one band cannot be told apart. rank: 1 + the teams in better bands. Both
-    are None where the entry is shown but not ranked, with `note` saying why.
+    band: 1-based; entries of one band cannot be told from its best. rank: 1 + the teams in better
+    bands. Both are None where the entry is shown but not ranked, with `note` saying why.
     """
 
     team_id: int
