@@ -15,8 +15,6 @@ from typing import Final
 from judge.model import Block, Claim, Comparison, Pair
 from judge.pairs import (
     CaseNets,
-    case_values,
-    estimate,
     mean_ratio,
     mean_value,
     nets_alike,
@@ -32,12 +30,10 @@ __all__ = [
     "LOOK_CONFIDENCE",
     "UNSTABLE_HALF_WIDTH",
     "below_floor",
-    "case_values",
     "claim",
     "counted_pairs",
     "disagreement",
     "drift",
-    "estimate",
     "findings",
     "is_unstable",
     "next_look",

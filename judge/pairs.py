@@ -13,7 +13,7 @@ from typing import Final
 
 from judge.model import CaseTimes, Pair
 from judge.scoring import NetTime, least_net_ns, net_of
-from judge.stats import Estimate, median, trimmed_mean
+from judge.stats import median, trimmed_mean
 
 Centre = Callable[[Sequence[float]], float]
 
@@ -85,12 +85,6 @@ def pair_value(pair: Pair) -> float | None:
     return None if nets is None else mean_value(nets)
 
 
-def case_values(pair: Pair) -> dict[str, float] | None:
-    """The value of every case by its name; None as for `pair_value`."""
-    nets = nets_of(pair)
-    return None if nets is None else {net.case: net.value for net in nets}
-
-
 def nets_alike(
     pairs: Sequence[Pair], centre: Centre = median
 ) -> tuple[tuple[CaseNets, ...], ...] | None:
@@ -98,14 +92,3 @@ def nets_alike(
     found = tuple(nets for pair in pairs if (nets := nets_of(pair, centre)) is not None)
     kinds = {tuple(net.case for net in nets) for nets in found}
     return found if 2 <= len(found) == len(pairs) and len(kinds) == 1 else None
-
-
-def estimate(pairs: Sequence[Pair]) -> Estimate:
-    """The mean value of pairs, with the spread between them.
-
-    Raises ValueError for fewer than 2 pairs, for a pair without a value, or for unlike cases.
-    """
-    nets = nets_alike(pairs)
-    if nets is None:
-        raise ValueError("an estimate needs 2 or more pairs with valid times of the same cases")
-    return Estimate.of([mean_value(each) for each in nets])

@@ -36,12 +36,16 @@ class FinishedJob(Protocol):
     @property
     def held(self) -> bool: ...
     @property
+    def hold(self) -> str: ...
+    @property
     def finished_at(self) -> datetime | None: ...
     @property
     def outcome(self) -> Outcome | None: ...
 
 
-Job = TypeVar("Job", bound=FinishedJob)
+HELD = "held for review by an organizer"
+
+Finished = TypeVar("Finished", bound=FinishedJob)
 Numbers = TypeVar("Numbers")
 
 
@@ -72,15 +76,15 @@ def eligible(
     if found is None:
         return Unranked("a timing case has no valid time", shown=True)
     if job.held:
-        return Unranked("held for review by an organizer", shown=True)
+        return Unranked(HELD, shown=True)
     if job.mode is Mode.RANKED and job.outcome.isolation != "full":
         return Unranked(f"{job.outcome.isolation} isolation", shown=True)
     return found
 
 
 def jobs_of_board(
-    finished: Iterable[Job], problem: Problem, device: str, mode: Mode, until: datetime | None
-) -> list[Job]:
+    finished: Iterable[Finished], problem: Problem, device: str, mode: Mode, until: datetime | None
+) -> list[Finished]:
     """The jobs that a board is folded from, by submission id, which is the order of receipt.
 
     until: only those finished by then, so the board of a past moment is the fold of its past.

@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 from judge.comparing import (
     LOOK_CONFIDENCE,
     LOOKS,
-    case_values,
     claim,
     counted_pairs,
-    estimate,
     is_unstable,
     next_look,
     pair_value,
@@ -50,7 +48,6 @@ def test_arms_with_unlike_numbers_of_calls_have_no_value() -> None:
 def test_value_of_a_pair_is_the_mean_over_its_cases() -> None:
     both = pair(times(50_500, 100_500, case="a"), times(100_500, 100_500, case="b"))
     assert pair_value(both) == pytest.approx(math.log(2) / 2)
-    assert case_values(both) == pytest.approx({"a": math.log(2), "b": 0.0})
 
 
 def test_value_of_a_chain_subtracts_the_null_of_the_whole_chain() -> None:
@@ -62,10 +59,7 @@ def test_value_of_a_chain_subtracts_the_null_of_the_whole_chain() -> None:
 def test_raw_time_that_is_no_time_gives_no_value_and_no_claim(bad: float, arm: str) -> None:
     broken = pair(times(**{arm: [1_000, 1_000, bad]}))
     assert pair_value(broken) is None
-    assert case_values(broken) is None
     assert claimed(comparison([*pairs_at(ALTERNATING * 4)[:7], broken])) is None
-    with pytest.raises(ValueError, match="valid times"):
-        estimate([broken, pair(), pair()])
 
 
 def test_pair_without_cases_or_with_a_case_twice_has_no_value() -> None:
@@ -75,14 +69,13 @@ def test_pair_without_cases_or_with_a_case_twice_has_no_value() -> None:
 
 def test_pairs_of_unlike_cases_are_never_averaged() -> None:
     pairs = [*pairs_at(ALTERNATING * 4)[:7], pair(times(case="another"))]
-    with pytest.raises(ValueError, match="same cases"):
-        estimate(pairs)
     assert claimed(comparison(pairs)) is None
 
 
 def test_order_of_cases_within_a_pair_does_not_matter() -> None:
     a, b = times(50_500, case="a"), times(70_500, case="b")
-    assert estimate([pair(a, b), pair(b, a)]).variance_of_mean == 0
+    assert pair_value(pair(a, b)) == pair_value(pair(b, a))
+    assert claimed(comparison([pair(a, b), pair(b, a)] * 4)) is not None
 
 
 TURNS = st.lists(st.tuples(*[st.integers(2_000, 10**9)] * 2), min_size=1, max_size=12)
@@ -148,7 +141,7 @@ def test_claim_carries_all_that_it_depends_on() -> None:
     assert found.speedup == pytest.approx(1.05, abs=1e-4)
     assert found.low < found.speedup < found.high
     assert math.log(found.high / found.low) / 2 == pytest.approx(
-        estimate(pairs_at(ALTERNATING * 4)).half_width(0.9975)
+        Estimate.of([math.log(1.049), math.log(1.051)] * 4).half_width(0.9975), rel=1e-2
     )
     assert replace(found, speedup=0, low=0, high=0) == Claim(
         speedup=0,
