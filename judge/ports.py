@@ -188,11 +188,18 @@ class Store(RunnerStore, Protocol):
         """
 
     def moderate(
-        self, submission_id: int, hold: str, by: int, now: datetime
+        self,
+        submission_id: int,
+        hold: str,
+        by: int,
+        now: datetime,
+        ruling: Ruling = Ruling(),  # noqa: B008  (immutable)
     ) -> JobRecord | Refusal:
         """Hold a judged submission back from its board, or let it go where `hold` is empty.
 
         What stands so already is left as it is, without an event. by: the organizer's token id.
+        ruling: what follows from letting it go: another hold, or, of an accepted ranked run that
+        nobody confirmed yet, that the job is queued once more as by `finish`.
         Refuses: submission_unknown, job_unfinished.
         """
 
@@ -222,7 +229,8 @@ class Store(RunnerStore, Protocol):
     def on_end(self, callback: Callable[[JobRecord], None]) -> None:
         """Have `callback` called with the record of each job that ends, before `on_change` is.
 
-        And again with each change of such a record: an organizer's hold or release.
+        And again with each change of such a record: an organizer's hold or release, which may have
+        queued the job once more.
         The promises are those of `on_change`.
         """
 

@@ -97,7 +97,11 @@ def stand_after(stand: Stand, happened: Iterable[Happened], at: datetime) -> Sta
                 stand = replace(stand, state=JobState.QUEUED, runner=None)
             case "job.confirming":
                 stand = replace(
-                    stand, state=JobState.QUEUED, runner=None, confirms=event.body["attempt"]
+                    stand,
+                    state=JobState.QUEUED,
+                    runner=None,
+                    finished_at=None,  # it was done where an organizer released it
+                    confirms=event.body["attempt"],
                 )
             case "job.finished":
                 stand = replace(
@@ -184,8 +188,7 @@ def finish(record: JobRecord, outcome: Outcome, ruling: Ruling) -> Change | Refu
         ended = _finished(record, outcome.verdict, FAILED_FOR_GOOD)
         return Change((*_refund(record), ended), outcome)
     if ruling.confirm and not ruling.hold and _may_be_confirmed(record, outcome):
-        body = {"attempt": record.attempt, "runner": record.runner}
-        return Change((*_charge(record), Happened("job.confirming", body)), outcome)
+        return Change(_confirming(record), outcome)
     paid = _refund(record) if _void_beforehand(outcome) else _charge(record)
     return Change((*paid, _finished(record, outcome.verdict, ruling.hold)), outcome)
 
@@ -217,10 +220,12 @@ def cancel(record: JobRecord, even_confirming: bool) -> Change | Refusal:
     return Change((Happened("job.cancelled", {"attempt": record.attempt}),))
 
 
-def moderate(record: JobRecord, hold: str, by: int) -> Change | Refusal:
+def moderate(record: JobRecord, hold: str, by: int, ruling: Ruling) -> Change | Refusal:
     """Hold a judged submission back, or release it where `hold` is empty; no change where it stands so.
 
-    by: the organizer's token id.
+    by: the organizer's token id. ruling: what follows from a release; a run that nobody confirmed yet
+    goes back to the queue where it asks for that, and another reason to hold it takes the place of
+    the one that was released.
     """
     if record.state is not JobState.DONE:
         return Refusal(
@@ -231,8 +236,14 @@ def moderate(record: JobRecord, hold: str, by: int) -> Change | Refusal:
         )
     if (record.held, record.hold) == (bool(hold), hold):
         return Change()
-    kind = "entry.held" if hold else "entry.released"
-    return Change((Happened(kind, {"reason": hold or record.hold}, {"token": by}),))
+    if hold:
+        return Change((_held(hold, by),))
+    released = Happened("entry.released", {"reason": record.hold}, {"token": by})
+    if ruling.hold:
+        return Change((released, _held(ruling.hold, by)))
+    if ruling.confirm and record.outcome is not None and _may_be_confirmed(record, record.outcome):
+        return Change((released, *_confirming(record)))
+    return Change((released,))
 
 
 def give_up(record: JobRecord, why: str, now: datetime) -> Change | Refusal:
@@ -308,6 +319,16 @@ def _requeued(record: JobRecord, reason: str) -> tuple[Happened, ...]:
     body = {"attempt": record.attempt, "runner": record.runner, "reason": reason}
     refund = _refund(record) if record.confirms is None else ()
     return (*refund, Happened("job.requeued", body))
+
+
+def _confirming(record: JobRecord) -> tuple[Happened, ...]:
+    """Back in the queue for the run that alone will count."""
+    body = {"attempt": record.attempt, "runner": record.runner}
+    return (*_charge(record), Happened("job.confirming", body))
+
+
+def _held(reason: str, by: int) -> Happened:
+    return Happened("entry.held", {"reason": reason}, {"token": by})
 
 
 def _finished(record: JobRecord, verdict: Verdict, hold: str) -> Happened:

@@ -137,13 +137,18 @@ def cancel(
 
 
 def moderate(
-    connection: Connection, submission_id: int, hold: str, by: int, now: datetime
+    connection: Connection,
+    submission_id: int,
+    hold: str,
+    by: int,
+    now: datetime,
+    ruling: Ruling,
 ) -> Written[JobRecord | Refusal]:
     """by: the organizer's token id; the events keep it."""
     old = record(connection, submission_id)
     if old is None:
         return _unknown_submission(submission_id), UNCHANGED
-    change = transitions.moderate(old, hold, by)
+    change = transitions.moderate(old, hold, by, ruling)
     if isinstance(change, Refusal):
         return change, UNCHANGED
     if not change.happened:

@@ -227,9 +227,18 @@ class SqlStore:
         return self._change(lambda c: jobs.cancel(c, submission_id, now, even_confirming))
 
     def moderate(
-        self, submission_id: int, hold: str, by: int, now: datetime
+        self,
+        submission_id: int,
+        hold: str,
+        by: int,
+        now: datetime,
+        ruling: Ruling = Ruling(),  # noqa: B008  (immutable)
     ) -> JobRecord | Refusal:
-        return self._change(lambda c: jobs.moderate(c, submission_id, hold, by, now))
+        answer, changed = self._writer.run(
+            lambda c: jobs.moderate(c, submission_id, hold, by, now, ruling)
+        )
+        self._tell(changed, of_ended=True)
+        return answer
 
     def runs(self, submission_id: int) -> tuple[Outcome, ...]:
         return self._read(lambda c: jobs.runs(c, submission_id))
@@ -305,10 +314,11 @@ class SqlStore:
         self._tell(changed)
         return answer
 
-    def _tell(self, changed: Iterable[JobRecord]) -> None:
+    def _tell(self, changed: Iterable[JobRecord], of_ended: bool = False) -> None:
+        """of_ended: the jobs had ended before, even where they have not any more."""
         for record in changed:
             # First those who keep what they read: whoever asks them on the news must find it.
-            for on_end in self._on_end if record.state.is_final else ():
+            for on_end in self._on_end if of_ended or record.state.is_final else ():
                 on_end(record)
             for on_change in self._on_change:
                 on_change(record.submission.id)

@@ -299,6 +299,57 @@ def test_what_a_ruling_holds_an_organizer_releases(
     assert (released.held, released.hold) == (False, "")
 
 
+def test_a_held_first_run_that_is_released_to_be_confirmed_is_queued_and_not_published(
+    store: SqlStore, desk: Any, ranked: JobRecord
+) -> None:
+    desk.claim(ranked.job_id)
+    desk.finish(ranked.job_id, 1, ruling=HOLD)
+    told: list[JobRecord] = []
+    store.on_end(told.append)
+    waiting = store.moderate(ranked.submission.id, "", 7, desk.later(1), CONFIRM)
+    assert isinstance(waiting, JobRecord)
+    assert (waiting.state, waiting.attempt, waiting.confirms) == (JobState.QUEUED, 1, 1)
+    assert (waiting.held, waiting.hold, waiting.charged) == (False, "", True)
+    assert (waiting.outcome, waiting.finished_at, waiting.runner) == (None, None, None)
+    assert store.record(ranked.submission.id) == waiting
+    assert store.finished("topk", "cpu", Mode.RANKED) == ()
+    assert told == [waiting], "who keeps the board is told that one left it"
+    assert desk.kinds(ranked)[-2:] == ["entry.released", "job.confirming"]
+    desk.claim(ranked.job_id)
+    ended = desk.finish(ranked.job_id, 2, ruling=CONFIRM)
+    assert (ended.state, ended.held, ended.outcome.attempt) == (JobState.DONE, False, 2)
+    assert desk.kinds(ranked).count("quota.charged") == 1
+    assert [run.attempt for run in store.runs(ranked.submission.id)] == [1, 2]
+
+
+def test_only_an_accepted_ranked_run_that_nobody_confirmed_is_confirmed_at_its_release(
+    store: SqlStore, desk: Any, ranked: JobRecord
+) -> None:
+    confirming(desk, ranked)
+    desk.claim(ranked.job_id)
+    confirmed = desk.finish(ranked.job_id, 2, ruling=HOLD)
+    practice, wrong = desk.submit(mode=Mode.BENCHMARK), desk.submit(mode=Mode.RANKED)
+    for record, verdict in ((practice, Verdict.ACCEPTED), (wrong, Verdict.WRONG_ANSWER)):
+        desk.claim(record.job_id)
+        desk.finish(record.job_id, 1, verdict, HOLD)
+    for record in (confirmed, practice, wrong):
+        released = store.moderate(record.submission.id, "", 7, desk.now, CONFIRM)
+        assert isinstance(released, JobRecord)
+        assert (released.state, released.held) == (JobState.DONE, False)
+
+
+def test_a_release_that_finds_another_reason_holds_for_that(
+    store: SqlStore, desk: Any, ranked: JobRecord
+) -> None:
+    desk.claim(ranked.job_id)
+    desk.finish(ranked.job_id, 1, ruling=HOLD)
+    other = Ruling(confirm=True, hold="Another run of it is held.")
+    still = store.moderate(ranked.submission.id, "", 7, desk.now, other)
+    assert isinstance(still, JobRecord)
+    assert (still.state, still.held, still.hold) == (JobState.DONE, True, other.hold)
+    assert desk.kinds(ranked)[-2:] == ["entry.released", "entry.held"]
+
+
 def test_what_stands_so_already_changes_nothing(store: SqlStore, desk: Any) -> None:
     ended = judged(desk)
     told: list[int] = []
