@@ -16,11 +16,14 @@ from judge.comparing import (
     pair_value,
     same_band,
 )
-from judge.model import Claim, Mode, Outcome, Problem, RankedEntry, Stage
+from judge.model import Claim, Mode, Outcome, Problem, RankedEntry, Stage, Submission
 from judge.stats import Estimate
-from leaderboard.ranking import FinishedJob, Unranked, eligible, jobs_of_board
+from leaderboard.ranking import HELD, FinishedJob, Unranked, eligible, jobs_of_board
 
 UNSTABLE = "unstable: its interval is too wide to rank"
+
+HELD_WITH = "Held with submission "
+"""How the reason begins of a run that is held for another run of its kernel alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,30 @@ def run_numbers(outcome: Outcome, problem: Problem, device: str) -> RunNumbers |
     return RunNumbers(tuple(value for value in values if value is not None), made)
 
 
+def held_with(submission_id: int) -> str:
+    """Why a run is held that nothing else speaks against. submission_id: the run it is held for."""
+    return f"{HELD_WITH}{submission_id}, a run of the same kernel, until an organizer has released that."
+
+
+def holder(submission: Submission, runs: Iterable[FinishedJob]) -> int | None:
+    """The first submission that holds further runs of its kernel, this one among them; None where none.
+
+    runs: finished jobs of the same problem and device. One that is held for another run holds nothing
+    itself, so that all are free once that one is released; nor does one that failed by our fault.
+    """
+    holding = [
+        job.submission.id
+        for job in runs
+        if _holds(job)
+        and not job.hold.startswith(HELD_WITH)
+        and job.submission.id != submission.id
+        and job.submission.team_id == submission.team_id
+        and job.submission.problem_version == submission.problem_version
+        and _marks(job.submission) & _marks(submission)
+    ]
+    return min(holding, default=None)
+
+
 def ranked_standings(
     finished: Iterable[FinishedJob],
     problem: Problem,
@@ -91,7 +118,8 @@ def ranked_standings(
 
     A team has one entry: its kernel with the latest submission, unless the interval of that lies
     wholly below the one that stood before, which then stays. All runs of a kernel count together,
-    so trying again tells more of a kernel and never picks the luckiest run. Entries that cannot be told
+    so trying again tells more of a kernel and never picks the luckiest run; a run that is held holds
+    every later one of its kernel, so it slips past no review either. Entries that cannot be told
     from the best of a band share the band and its rank, in the order in which the teams' first
     kernels that belong there were received.
 
@@ -102,8 +130,11 @@ def ranked_standings(
     counted: dict[int, list[tuple[FinishedJob, RunNumbers]]] = {}
     everyone: list[tuple[FinishedJob, RunNumbers]] = []
     unranked: dict[int, RankedEntry] = {}
+    held: dict[int, set[str]] = {}
     for job in jobs_of_board(finished, problem, device, Mode.RANKED, until):
         match eligible(job, problem, numbers_of):
+            case RunNumbers() if held.get(job.submission.team_id, set()) & _marks(job.submission):
+                unranked[job.submission.team_id] = _unranked(job, HELD)
             case RunNumbers() as numbers:
                 counted.setdefault(job.submission.team_id, []).append((job, numbers))
                 everyone.append((job, numbers))
@@ -111,6 +142,8 @@ def ranked_standings(
                 unranked[job.submission.team_id] = _unranked(job, reason)
             case _:
                 pass
+        if _holds(job) and job.submission.problem_version == problem.version:
+            held.setdefault(job.submission.team_id, set()).update(_marks(job.submission))
     standing: list[tuple[Pool, tuple[Pool, ...]]] = []
     for team, runs in counted.items():
         pools = _pools(runs)
@@ -140,10 +173,7 @@ def _pools(runs: Sequence[tuple[FinishedJob, RunNumbers]]) -> tuple[Pool, ...]:
     """
     groups: list[tuple[set[str], list[tuple[FinishedJob, RunNumbers]]]] = []
     for job, numbers in runs:
-        submission = job.submission
-        marks = {f"files {submission.digest}"}
-        if submission.sameness:
-            marks.add(f"source {submission.sameness}")
+        marks = _marks(job.submission)
         members = [(job, numbers)]
         for group in [group for group in groups if group[0] & marks]:
             groups.remove(group)
@@ -152,6 +182,16 @@ def _pools(runs: Sequence[tuple[FinishedJob, RunNumbers]]) -> tuple[Pool, ...]:
         groups.append((marks, members))
     pools = [_pool(members) for _, members in groups]
     return tuple(sorted(pools, key=lambda pool: pool.latest))
+
+
+def _marks(submission: Submission) -> set[str]:
+    """What a kernel is known by: two submissions with a common mark are of one kernel."""
+    source = {f"source {submission.sameness}"} if submission.sameness else set()
+    return {f"files {submission.digest}", *source}
+
+
+def _holds(job: FinishedJob) -> bool:
+    return job.held and job.outcome is not None and not job.outcome.verdict.is_ours
 
 
 def _pool(members: Sequence[tuple[FinishedJob, RunNumbers]]) -> Pool:

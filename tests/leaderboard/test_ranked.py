@@ -29,7 +29,14 @@ from judge.model import (
     Verdict,
 )
 from judge.stats import Estimate
-from leaderboard.ranked import RunNumbers, pooled, ranked_standings, run_numbers
+from leaderboard.ranked import (
+    RunNumbers,
+    held_with,
+    holder,
+    pooled,
+    ranked_standings,
+    run_numbers,
+)
 from tests.ranked_runs import Made, comparison, outcome
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -61,6 +68,7 @@ class Finished:
     mode: Mode = Mode.RANKED
     state: JobState = JobState.DONE
     held: bool = False
+    hold: str = ""
 
 
 def run(number: int, team: int, made: Made | float = 2.0, **changes: Any) -> Finished:
@@ -202,6 +210,46 @@ def test_an_unstable_kernel_does_not_displace_one_that_ranks() -> None:
     (entry,) = board([run(1, 1, 2.0), run(2, 1, Made(9.0, spread=0.08))])
     assert (entry.rank, entry.submission_ids) == (1, (1,))
     assert "2 is unstable" in entry.note
+
+
+# --- holds
+
+
+@pytest.mark.parametrize("same", [{"digest": "one"}, {"sameness": "one"}])
+def test_a_held_run_holds_the_later_runs_of_its_kernel_and_lets_them_go_with_itself(
+    same: Any,
+) -> None:
+    held, later = run(2, 1, 2.0, held=True, **same), run(3, 1, 2.0, **same)
+    (entry,) = board([held, later])
+    assert (entry.rank, entry.claim) == (None, None)
+    assert "held" in entry.note
+    (entry,) = board([replace(held, held=False), later])
+    assert (entry.rank, entry.submission_ids) == (1, (2, 3))
+
+
+def test_a_held_run_holds_no_earlier_run_no_other_kernel_and_no_other_team() -> None:
+    one = {"digest": "one", "sameness": "one"}
+    held = run(2, 1, 2.0, held=True, **one)
+    assert board([run(1, 1, 2.0, **one), held])[0].submission_ids == (1,)
+    assert board([held, run(3, 1, 2.0)])[0].submission_ids == (3,)
+    assert ranks([held, run(3, 2, 2.0, **one)]) == {2: 1, 1: None}
+    old = run(2, 1, 2.0, held=True, version=1, **one)
+    assert ranks([old, run(3, 1, 2.0, **one)]) == {1: 1}
+    ours = run(2, 1, 2.0, held=True, verdict=Verdict.JUDGE_ERROR, **one)
+    assert ranks([ours, run(3, 1, 2.0, **one)]) == {1: 1}
+
+
+def test_a_run_is_held_for_the_first_held_one_of_its_kernel_that_is_not_held_for_another() -> None:
+    one = {"digest": "one", "held": True}
+    first, second = run(2, 1, hold="odd", **one), run(4, 1, hold="odd", **one)
+    follower = run(1, 1, hold=held_with(2), **one)
+    new = run(5, 1, digest="one").submission
+    assert holder(new, [second, follower, first]) == 2
+    assert holder(first.submission, [first, second, follower]) == 4
+    assert holder(new, [follower]) is None
+    assert holder(run(5, 2, digest="one").submission, [first]) is None
+    assert holder(run(5, 1, digest="one", version=1).submission, [first]) is None
+    assert holder(run(5, 1).submission, [first]) is None
 
 
 # --- who may rank
@@ -384,7 +432,13 @@ def test_a_standing_kernel_that_is_faster_in_every_pair_never_loses_rank(
 
 @given(ROWS)
 def test_running_a_kernel_again_is_never_a_second_entry_nor_a_choice(rows: list[Row]) -> None:
-    counted = [(n, row) for n, row in enumerate(rows, start=1) if not row.held]
+    numbered = list(enumerate(rows, start=1))
+    held = [(n, row.team, row.kernel) for n, row in numbered if row.held]
+    counted = [
+        (n, row)
+        for n, row in numbered
+        if not any(m <= n and (team, kernel) == (row.team, row.kernel) for m, team, kernel in held)
+    ]
     for entry in fold(rows):
         if entry.claim is None:
             continue

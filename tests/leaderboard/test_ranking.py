@@ -57,6 +57,7 @@ class Finished:
     mode: Mode = Mode.BENCHMARK
     state: JobState = JobState.DONE
     held: bool = False
+    hold: str = ""
 
 
 def finished(number: int, team: int, times: Any, **changes: Any) -> Finished:
