@@ -29,6 +29,8 @@ from judge.records import JobRecord
 from judge.wire import BoardBody, EntryBody, RankedBoardBody, RankedEntryBody, SpeedupBody
 from leaderboard.ranked import (
     RunNumbers,
+    held_with,
+    holder,
     ranked_cases,
     ranked_standings,
     run_numbers,
@@ -120,41 +122,72 @@ class Boards:
 
         Held, where its times are not to be trusted as they are. Otherwise to be confirmed, where it is
         the first accepted run of its job and would change the band of any team: its own included,
-        which has none before its first entry.
+        which has none before its first entry. A run is held too while another of its kernel is.
         """
         problem = self._problems.get(record.submission.problem_id)
         if record.mode is not Mode.RANKED or problem is None or outcome.comparison is None:
             return Ruling()
         if outcome.verdict not in (Verdict.ACCEPTED, Verdict.UNSTABLE_TIMING):
             return Ruling()
-        reasons = findings(outcome.comparison)
+        reasons = (*findings(outcome.comparison), *self._held_kernel(record, problem))
         if reasons:
             return Ruling(hold=" ".join(reasons))
+        return self._to_confirm(record, outcome, problem)
+
+    def ruling_at_release(self, record: JobRecord) -> Ruling:
+        """What follows once the reason that a judged run is held for is gone.
+
+        Held still, where another run of its kernel is held for a reason of its own. Otherwise as `ruling`
+        says of a run that nothing speaks against.
+        """
+        problem, outcome = self._problems.get(record.submission.problem_id), record.outcome
+        if record.mode is not Mode.RANKED or problem is None or outcome is None:
+            return Ruling()
+        reasons = self._held_kernel(record, problem)
+        return Ruling(hold=reasons[0]) if reasons else self._to_confirm(record, outcome, problem)
+
+    def held_for(self, record: JobRecord) -> tuple[int, ...]:
+        """The submissions that are held because this one is, and for nothing else."""
+        problem = self._problems.get(record.submission.problem_id)
+        if record.mode is not Mode.RANKED or problem is None:
+            return ()
+        reason = held_with(record.submission.id)
+        with self._lock:
+            runs = self._runs(problem, record.device)
+        return tuple(run.submission.id for run in runs if run.held and run.hold == reason)
+
+    def _held_kernel(self, record: JobRecord, problem: Problem) -> tuple[str, ...]:
+        """Why a run is held for its kernel's sake: one reason or none."""
+        with self._lock:
+            runs = self._runs(problem, record.device)
+        first = holder(record.submission, runs)
+        return () if first is None else (held_with(first),)
+
+    def _to_confirm(self, record: JobRecord, outcome: Outcome, problem: Problem) -> Ruling:
         if outcome.verdict is not Verdict.ACCEPTED or record.confirms is not None:
             return Ruling()
         return Ruling(confirm=self._moves_a_band(record, outcome, problem))
 
     def _moves_a_band(self, record: JobRecord, outcome: Outcome, problem: Problem) -> bool:
+        """Whether the board has other bands once this outcome counts."""
         ended = replace(
             record,
             state=JobState.DONE,
             held=False,
+            hold="",
             outcome=outcome,
             finished_at=record.submission.received_at,
         )
         device = record.device
         new = run_numbers(outcome, problem, device)
         with self._lock:
-            others = [
-                job
-                for job in self._store.finished(problem.id, device, Mode.RANKED)
-                if job.job_id != record.job_id
-            ]
+            runs = self._runs(problem, device)  # it is among them where it is held
+            others = [run for run in runs if run.job_id != record.job_id]
 
             def numbers_of(each: Outcome) -> RunNumbers | None:
                 return new if each is outcome else self._numbers_of(each, problem, device)
 
-            before = ranked_standings(others, problem, device, None, numbers_of)
+            before = ranked_standings(runs, problem, device, None, numbers_of)
             after = ranked_standings([*others, ended], problem, device, None, numbers_of)
         return _bands(before) != _bands(after)
 
@@ -166,9 +199,8 @@ class Boards:
             latest = self._latest_end.get(kind)
             kept = self._ranked.get((kind, until))
             if kept is None or kept[0] != latest:
-                finished = self._store.finished(*kind)
                 entries = ranked_standings(
-                    finished,
+                    self._runs(problem, device),
                     problem,
                     device,
                     until,
@@ -177,6 +209,10 @@ class Boards:
                 kept = (latest, entries)
                 self._ranked[kind, until] = kept
             return kept[1]
+
+    def _runs(self, problem: Problem, device: str) -> tuple[JobRecord, ...]:
+        """The finished ranked jobs of a board."""
+        return self._store.finished(problem.id, device, Mode.RANKED)
 
     def _numbers_of(self, outcome: Outcome, problem: Problem, device: str) -> RunNumbers | None:
         """The numbers of an outcome that the store has: it never changes, so they are made once."""

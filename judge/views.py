@@ -271,6 +271,14 @@ class Views:
         """What follows from an outcome beyond its verdict, before the store takes it."""
         return self._boards.ruling(record, outcome)
 
+    def ruling_at_release(self, record: JobRecord) -> Ruling:
+        """What follows from the release of a held run, before the store takes it."""
+        return self._boards.ruling_at_release(record)
+
+    def held_for(self, record: JobRecord) -> tuple[int, ...]:
+        """The submissions that are held because this one is, and for nothing else."""
+        return self._boards.held_for(record)
+
     # --- how it is done
     def _of_board(self, problem: str, device: str, viewer: Identity | None) -> Problem | Refusal:
         found = self._visible(problem, viewer)

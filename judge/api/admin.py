@@ -11,7 +11,8 @@ from judge.api.answers import answer, answer_list, api_router, insist
 from judge.api.auth import Guard, Id
 from judge.api.errors import RefusedError
 from judge.api.parts import Parts
-from judge.records import Identity
+from judge.records import Identity, JobRecord
+from judge.release import release as release_held
 from judge.rules import fault_of_invites
 from judge.tokens import invite_hash, new_invite
 from judge.wire import (
@@ -65,18 +66,19 @@ def router(parts: Parts, guard: Guard) -> APIRouter:
         submission_id: Id, body: HoldBody, organizer: Identity = Depends(guard.organizer)
     ) -> Response:
         """Hold a judged submission back from its board, for a reason its author is shown."""
-        return _moderated(submission_id, body.reason, organizer)
+        moderated = store.moderate(submission_id, body.reason, organizer.token_id, clock())
+        return _moderated(insist(moderated), organizer)
 
     @routes.post("/submissions/{submission_id}/release", response_model=SubmissionBody)
     def release(submission_id: Id, organizer: Identity = Depends(guard.organizer)) -> Response:
-        """Let a held submission go back to its board."""
-        return _moderated(submission_id, "", organizer)
+        """Let a held submission go back to its board, or first to the run that confirms it."""
+        released = release_held(store, parts.views, submission_id, organizer.token_id, clock())
+        return _moderated(insist(released), organizer)
 
-    def _moderated(submission_id: int, hold: str, organizer: Identity) -> Response:
-        record = insist(store.moderate(submission_id, hold, organizer.token_id, clock()))
+    def _moderated(record: JobRecord, organizer: Identity) -> Response:
         log.info(
-            "entry moderated submission=%s held=%s by=%s",
-            *(submission_id, record.held, organizer.token_id),
+            "entry moderated submission=%s held=%s state=%s by=%s",
+            *(record.submission.id, record.held, record.state.value, organizer.token_id),
         )
         return answer(parts.views.body(record, organizer))
 

@@ -126,7 +126,7 @@ def test_the_first_ranked_run_of_a_team_is_confirmed_and_then_on_the_board(own_j
         assert (entry["rank"], entry["submission_ids"]) == (1, [taken["submission_id"]])
 
 
-def test_a_run_beside_which_the_baseline_slowed_down_is_held_until_an_organizer_releases_it(
+def test_a_run_beside_which_the_baseline_slowed_down_is_held_and_confirmed_once_it_is_released(
     own_judge,
 ):
     with own_judge(contest_text(quotas="")) as judge:
@@ -141,9 +141,32 @@ def test_a_run_beside_which_the_baseline_slowed_down_is_held_until_an_organizer_
             board = judge.connect().get("/boards/topk/cpu?mode=ranked").json()
             return [entry["rank"] for entry in board["entries"]]
 
-        assert ranks() in ([], [None])
-        judge.organizer.http.post(f"/admin/submissions/{taken['submission_id']}/release")
+        assert ranks() == [None]
+        address = f"/admin/submissions/{taken['submission_id']}/release"
+        released = judge.organizer.http.post(address).json()
+        assert (released["state"], released["confirming"]) == ("queued", True)
+        assert ranks() == []
+        lease = judge.claim(taken["job_id"])
+        judge.finish(lease, comparison=timed(lease))
         assert ranks() == [1]
+
+
+def test_a_run_that_is_held_for_another_one_is_not_released_before_that(own_judge):
+    generous = contest_text(quotas="").replace("count = 1,", "count = 9,")
+    with own_judge(generous) as judge:
+        author = judge.newcomer()
+        submissions = []
+        for slowed in (0.05, 0.0):
+            taken = author.submit(mode="ranked")
+            lease = judge.claim(taken["job_id"])
+            judge.finish(lease, comparison=timed(lease, slowed=slowed))
+            submissions.append(taken["submission_id"])
+        first, second = submissions
+        assert f"submission {first}," in seen(judge, second)["hold"]
+        refused = judge.organizer.http.post(f"/admin/submissions/{second}/release")
+        assert (refused.status_code, refused.json()["code"]) == (409, "kernel_held")
+        judge.organizer.http.post(f"/admin/submissions/{first}/release")
+        assert not seen(judge, second)["held"]
 
 
 def test_a_comparison_without_pairs_breaks_nothing(own_judge):
