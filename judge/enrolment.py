@@ -17,8 +17,8 @@ from judge.text import moment
 MAX_FAILURES = 3
 """Failures in a row, without an honest verdict between them, that lead to quarantine."""
 
-MIN_SUBMISSIONS = 2
-"""From fewer submissions the fault may lie in what was submitted, so they quarantine nobody."""
+MIN_TEAMS = 2
+"""From fewer teams the fault may lie in what was submitted, by chance or on purpose."""
 
 KEPT_FAILURES = 10
 
@@ -30,6 +30,13 @@ REST = timedelta(seconds=60)
 
 AGAIN_AFTER = timedelta(hours=1)
 """How often, at most, a runner comes back by itself."""
+
+RESTARTS = timedelta(minutes=10)
+"""Leases lost within this time of one that counted are not counted: a runner that is told to stop, or
+is started anew several times, is not broken; one that ends at every job is found out later."""
+
+LIVING = timedelta(minutes=2)
+"""How long after its last sign of life that was kept a runner can still take over another's jobs."""
 
 FULL = "full"
 """The isolation that ranked jobs need."""
@@ -66,10 +73,11 @@ class Hello:
 class RunnerRecord:
     """A runner that has said hello.
 
-    last_seen: to the minute; a server that runs knows better. why: of the state, for people. since:
-    when the state began. by: the organizer's token that set it; None where the server did.
-    returned_at: when it last came back by itself. failures: submissions it failed on since its last
-    honest verdict, oldest first, SELF_TEST among them.
+    last_seen: to the minute; a server that runs knows better. why: of the state, for people; of an
+    active runner why it would be in quarantine if another could take its jobs. since: when the state
+    began. by: the organizer's token that set it; None where the server did. returned_at: when it last
+    came back by itself. failures: submissions it failed on since its last honest verdict, oldest
+    first, SELF_TEST among them. lost_at: when the latest lost lease among those was lost.
     """
 
     token_id: int
@@ -83,6 +91,7 @@ class RunnerRecord:
     by: int | None = None
     returned_at: datetime | None = None
     failures: tuple[int, ...] = ()
+    lost_at: datetime | None = None
 
     @property
     def name(self) -> str:
@@ -158,30 +167,56 @@ def _after_self_test(runner: RunnerRecord, now: datetime) -> RunnerRecord:
             by=None,
             returned_at=now,
             failures=(),
+            lost_at=None,
         )
     left = tuple(failure for failure in runner.failures if failure != SELF_TEST)
     return replace(runner, failures=left)
 
 
-def after_failure(runner: RunnerRecord, submission_id: int, now: datetime) -> RunnerRecord:
-    """The runner after a judge error, a lost lease, or (SELF_TEST) a failed self-test."""
-    failures = (*runner.failures, submission_id)[-KEPT_FAILURES:]
+def after_failure(
+    runner: RunnerRecord, failed: int, now: datetime, teams: int = 0, alone: bool = False
+) -> RunnerRecord:
+    """The runner after a judge error on a submission, or (SELF_TEST) a failed self-test.
+
+    teams: of how many teams the submissions are that it failed on in a row, this one included. alone: no
+    other runner that lives `covers` it. Then it is given jobs all the same, with a word to organizers:
+    only they, or a failed self-test, leave a device without a runner.
+    """
+    failures = (*runner.failures, failed)[-KEPT_FAILURES:]
     runner = replace(runner, failures=failures)
-    counted = SELF_TEST in failures or len(set(failures)) >= MIN_SUBMISSIONS
+    counted = SELF_TEST in failures or teams >= MIN_TEAMS
     if runner.state is RunnerState.QUARANTINED or len(failures) < MAX_FAILURES or not counted:
         return runner
-    return replace(
-        runner,
-        state=RunnerState.QUARANTINED,
-        since=now,
-        by=None,
-        why=f"{_failures(failures)} in a row, without an honest verdict between them",
+    why = f"{_failures(failures)} in a row, without an honest verdict between them"
+    if alone:
+        return replace(runner, why=f"{why}; no other runner could take its jobs, so it keeps them")
+    return replace(runner, state=RunnerState.QUARANTINED, since=now, by=None, why=why)
+
+
+def after_loss(
+    runner: RunnerRecord, submission_id: int, now: datetime, teams: int, alone: bool
+) -> RunnerRecord:
+    """The runner after it let a lease run out. Otherwise as `after_failure`."""
+    if runner.lost_at is not None and now - runner.lost_at < RESTARTS:
+        return runner
+    return after_failure(replace(runner, lost_at=now), submission_id, now, teams, alone)
+
+
+def covers(other: RunnerRecord, runner: RunnerRecord) -> bool:
+    """Whether another runner may be given whatever this one may, if it lives."""
+    return (
+        (other.token_id != runner.token_id and other.device == runner.device)
+        and other.may_judge
+        and (other.may_rank or not runner.may_rank)
     )
 
 
 def after_verdict(runner: RunnerRecord) -> RunnerRecord:
     """The runner after a verdict that is not the judge's fault: it works."""
-    return replace(runner, failures=()) if runner.failures else runner
+    if not runner.failures:
+        return runner
+    why = "" if runner.state is RunnerState.ACTIVE else runner.why
+    return replace(runner, failures=(), lost_at=None, why=why)
 
 
 def quarantined(runner: RunnerRecord, why: str, by: int, now: datetime) -> RunnerRecord:
@@ -192,7 +227,8 @@ def quarantined(runner: RunnerRecord, why: str, by: int, now: datetime) -> Runne
 def reinstated(runner: RunnerRecord, by: int, now: datetime) -> RunnerRecord:
     """The runner after an organizer's word; one that is active only has its failures forgotten."""
     since = runner.since if runner.state is RunnerState.ACTIVE else now
-    return replace(runner, state=RunnerState.ACTIVE, since=since, why="", by=by, failures=())
+    active = RunnerState.ACTIVE
+    return replace(runner, state=active, since=since, why="", by=by, failures=(), lost_at=None)
 
 
 def returns_at(runner: RunnerRecord) -> datetime | None:

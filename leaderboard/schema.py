@@ -109,7 +109,9 @@ runners = Table(
     Column("first_seen_us", BigInteger, nullable=False),
     Column("last_seen_us", BigInteger, nullable=False),
     Column("isolation", Text, nullable=False),
-    Column("facts", Text, nullable=False),  # JSON object: reasons, environment, problems, self_test
+    Column(
+        "facts", Text, nullable=False
+    ),  # JSON object: reasons, environment, problems, self_test, lost_us
     Column("doctor", Text),  # JSON object
     Column("state", Text, nullable=False),
     Column("since_us", BigInteger, nullable=False),

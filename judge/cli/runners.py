@@ -92,7 +92,9 @@ def _told(runner: RunnerBody, as_json: bool) -> None:
 
 def _show(runner: RunnerBody) -> None:
     answer(f"{runner.name} on {runner.device}: {word(runner)}", style="bold")
-    if runner.why:
+    if runner.why and runner.state == "active":
+        answer(f"look at it: {runner.why}")
+    elif runner.why:
         answer(f"since {moment(runner.since)}: {runner.why}")
     answer(f"last heard {moment(runner.last_seen)}, first {moment(runner.first_seen)}")
     answer(f"self-test {moment(runner.self_test_at)}: {runner.self_test}")

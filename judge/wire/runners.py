@@ -93,8 +93,9 @@ class RingsBody(Body):
 class RunnerBody(Body):
     """A runner, as everybody is told of it.
 
-    alive: it was heard of lately. problem_digests: of the open contest's problems alone. self_test: how
-    it went, for people. doctor: as `judge doctor --timing --json` wrote it.
+    why: of a quarantine, or why organizers should look at an active runner. alive: it was heard of
+    lately. problem_digests: of the open contest's problems alone. self_test: how it went, for people.
+    doctor: as `judge doctor --timing --json` wrote it.
     """
 
     name: str

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, Select, and_, bindparam, func, insert, select, update
 
 from judge import enrolment
 from judge.enrolment import Hello, RunnerRecord, SelfTest
 from judge.model import Refusal, RunnerState, Verdict
-from leaderboard.schema import from_us, is_running, jobs, runners, to_us, tokens
+from leaderboard.schema import from_us, is_running, jobs, runners, submissions, to_us, tokens
 from leaderboard.store.history import note
 from leaderboard.store.rows import dump_json, optional_time, optional_us
 
@@ -27,6 +27,12 @@ _OF_JOB: Select[Any] = (
     .join(tokens, and_(tokens.c.id == runners.c.token_id, tokens.c.revoked_us.is_(None)))
     .join(jobs, and_(jobs.c.runner == runners.c.name, jobs.c.device == runners.c.device))
     .where(jobs.c.id == bindparam("job"), is_running)
+)
+_TEAMS: Select[Any] = select(func.count(submissions.c.team_id.distinct())).where(
+    submissions.c.id.in_(bindparam("failed", expanding=True))
+)
+_BUSY: Select[Any] = select(jobs.c.runner).where(
+    is_running, jobs.c.device == bindparam("device"), jobs.c.lease_us > bindparam("now_us")
 )
 _UPDATE = update(runners).where(runners.c.token_id == bindparam("token"))
 
@@ -92,7 +98,8 @@ def note_verdict(
         return
     old, submission_id = worked
     if verdict.is_ours:
-        new = enrolment.after_failure(old, submission_id, now)
+        circumstances = _teams(connection, old, submission_id), _is_alone(connection, old, now)
+        new = enrolment.after_failure(old, submission_id, now, *circumstances)
     else:
         new = enrolment.after_verdict(old)
     _write(connection, old, new, now)
@@ -104,7 +111,27 @@ def note_lost(connection: Connection, job_ids: Sequence[int], now: datetime) -> 
         worked = working_on(connection, job_id)
         if worked is not None:
             old, submission_id = worked
-            _write(connection, old, enrolment.after_failure(old, submission_id, now), now)
+            circumstances = _teams(connection, old, submission_id), _is_alone(connection, old, now)
+            new = enrolment.after_loss(old, submission_id, now, *circumstances)
+            _write(connection, old, new, now)
+
+
+def _teams(connection: Connection, runner: RunnerRecord, submission_id: int) -> int:
+    """How many teams' submissions it failed on in a row, with this one."""
+    failed = {*runner.failures, submission_id} - {enrolment.SELF_TEST}
+    count: int = connection.execute(_TEAMS, {"failed": sorted(failed)}).scalar_one()
+    return count
+
+
+def _is_alone(connection: Connection, runner: RunnerRecord, now: datetime) -> bool:
+    """Whether no runner that covers it was heard lately or holds a job."""
+    asked = {"device": runner.device, "now_us": to_us(now)}
+    busy = set(connection.execute(_BUSY, asked).scalars())
+    return not any(
+        enrolment.covers(other, runner)
+        and (other.name in busy or now - other.last_seen <= enrolment.LIVING)
+        for other in everyone(connection)
+    )
 
 
 def _set(
@@ -129,13 +156,16 @@ def _named(connection: Connection, name: str) -> RunnerRecord | None:
 
 
 def _write(connection: Connection, old: RunnerRecord, new: RunnerRecord, now: datetime) -> None:
-    """Set the row, and append the event of a change of state."""
+    """Set the row, and append the event of a change of state, or of a reason for one."""
     if new == old:
         return
     connection.execute(_UPDATE, {"token": old.token_id, **_row(new)})
-    if new.state is old.state:
+    if new.state is not old.state:
+        kind = f"runner.{'quarantined' if new.state is RunnerState.QUARANTINED else 'reinstated'}"
+    elif new.state is RunnerState.ACTIVE and new.why and not old.why:
+        kind = "runner.suspected"
+    else:
         return
-    kind = f"runner.{'quarantined' if new.state is RunnerState.QUARANTINED else 'reinstated'}"
     body = {"name": new.name, "device": new.device, "why": new.why, "failures": list(old.failures)}
     subject = {"token": new.token_id} | ({} if new.by is None else {"by": new.by})
     note(connection, kind, subject, body, now)
@@ -149,6 +179,7 @@ def _row(record: RunnerRecord) -> dict[str, Any]:
         "environment": hello.environment,
         "problems": hello.problems,
         "self_test": [test.passed, test.detail, to_us(test.began_at)],
+        "lost_us": optional_us(record.lost_at),
     }
     return {
         "name": hello.name,
@@ -191,4 +222,5 @@ def _record_of(row: Row[Any]) -> RunnerRecord:
         by=row.by_token,
         returned_at=optional_time(row.returned_us),
         failures=tuple(json.loads(row.failures)),
+        lost_at=optional_time(facts.get("lost_us")),
     )

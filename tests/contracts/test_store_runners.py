@@ -37,8 +37,9 @@ def hello(name: str, at: datetime = NOW, passed: bool = True) -> Hello:
 
 @pytest.fixture
 def enrol(store: SqlStore, desk: Any) -> Callable[..., RunnerRecord]:
-    def made(name: str = "r1") -> RunnerRecord:
-        record = store.greet(token(store), "cpu", hello(name), desk.now)
+    def made(name: str = "r1", isolation: str = "full", passed: bool = True) -> RunnerRecord:
+        said = replace(hello(name, passed=passed), isolation=isolation)
+        record = store.greet(token(store), "cpu", said, desk.now)
         assert isinstance(record, RunnerRecord)
         return record
 
@@ -57,7 +58,7 @@ def again(store: SqlStore, runner: RunnerRecord) -> RunnerRecord:
 
 
 def fail(desk: Any, submissions: int, name: str = "r1") -> None:
-    """The runner hands in a judge error for as many submissions, once each."""
+    """The runner hands in a judge error for as many submissions, of a team each, once each."""
     for _ in range(submissions):
         record = desk.submit()
         desk.claim(record.job_id, name)
@@ -117,7 +118,7 @@ def test_when_a_runner_was_seen_can_be_noted(store: SqlStore, enrol: Any) -> Non
     assert again(store, runner) == replace(runner, last_seen=NOW + timedelta(minutes=3))
 
 
-def test_three_judge_errors_in_a_row_of_several_submissions_are_a_quarantine(
+def test_three_judge_errors_in_a_row_of_several_teams_are_a_quarantine(
     store: SqlStore, desk: Any, enrol: Any
 ) -> None:
     runner, other = enrol("r1"), enrol("r2")
@@ -130,6 +131,86 @@ def test_three_judge_errors_in_a_row_of_several_submissions_are_a_quarantine(
     assert again(store, other) == other
     (event,) = store.events(["runner.quarantined"], 0, 10)
     assert (event.subject, event.body["name"]) == ({"token": runner.token_id}, "r1")
+
+
+def test_one_team_sets_no_runner_aside_however_many_submissions_break_it(
+    store: SqlStore, desk: Any, enrol: Any
+) -> None:
+    runner, _, team = enrol("r1"), enrol("r2"), desk.person()
+    for _ in range(4):
+        record = desk.submit(team)
+        desk.claim(record.job_id, "r1")
+        desk.finish(record.job_id, 1, Verdict.JUDGE_ERROR)
+        store.cancel(record.submission.id, desk.now)
+    assert again(store, runner).state is RunnerState.ACTIVE
+    fail(desk, 1)
+    assert again(store, runner).state is RunnerState.QUARANTINED
+
+
+@pytest.mark.parametrize(
+    ("other", "busy", "stays"),
+    [
+        (None, False, True),
+        ({"passed": False}, False, True),
+        ({"isolation": "reduced"}, False, True),
+        ({}, False, True),
+        ({}, True, False),
+    ],
+    ids=["none", "self-test failed", "cannot rank", "silent", "judging"],
+)
+def test_the_last_runner_that_could_take_its_jobs_is_told_of_and_stays(
+    store: SqlStore, desk: Any, enrol: Any, other: Any, busy: bool, stays: bool
+) -> None:
+    runner = enrol("r1")
+    second = None if other is None else enrol("r2", **other)
+    desk.later(121)
+    if second is not None and other:
+        store.note_seen(second.token_id, desk.now)
+    if busy:
+        desk.claim(desk.submit().job_id, "r2")
+    fail(desk, 4)
+    found = again(store, runner)
+    assert found.state is (RunnerState.ACTIVE if stays else RunnerState.QUARANTINED)
+    assert len(store.events(["runner.quarantined"], 0, 10)) == (not stays)
+    assert len(store.events(["runner.suspected"], 0, 10)) == stays
+    assert ("no other runner" in found.why) is stays
+    if stays:
+        record = desk.submit()
+        desk.claim(record.job_id, "r1")
+        desk.finish(record.job_id, 1)
+        assert (again(store, runner).why, again(store, runner).failures) == ("", ())
+
+
+def test_a_failed_self_test_sets_even_the_last_runner_aside(
+    store: SqlStore, desk: Any, enrol: Any
+) -> None:
+    runner = enrol("r1")
+    fail(desk, 3)
+    assert again(store, runner).state is RunnerState.ACTIVE
+    store.greet(runner.token_id, "cpu", hello("r1", desk.later(60), False), desk.now)
+    assert again(store, runner).state is RunnerState.QUARANTINED
+
+
+def test_leases_lost_by_restarts_count_once_and_those_of_a_runner_that_ends_at_every_job_add_up(
+    store: SqlStore, desk: Any, enrol: Any
+) -> None:
+    runner, other = enrol("r1"), enrol("r2")
+
+    def lose() -> None:
+        record = desk.submit()
+        desk.claim(record.job_id, "r1")
+        store.note_seen(other.token_id, desk.later(60))
+        store.release_lost(desk.now)
+        store.cancel(record.submission.id, desk.now)
+
+    for _ in range(4):
+        lose()
+        store.greet(runner.token_id, "cpu", hello("r1", desk.now), desk.now)
+    assert len(again(store, runner).failures) == 1
+    for state in (RunnerState.ACTIVE, RunnerState.QUARANTINED):
+        desk.later(600)
+        lose()
+        assert again(store, runner).state is state
 
 
 def test_one_submission_that_fails_again_and_again_puts_no_runner_into_quarantine(
@@ -224,7 +305,7 @@ def test_an_organizer_puts_a_runner_into_quarantine_and_reinstates_it(
 def test_a_self_test_that_rested_ends_a_quarantine_of_the_servers_own(
     store: SqlStore, desk: Any, enrol: Any
 ) -> None:
-    runner = enrol()
+    runner, _ = enrol(), enrol("r2")
     fail(desk, 3)
     store.greet(runner.token_id, "cpu", hello("r1", desk.later(59)), desk.now)
     assert again(store, runner).state is RunnerState.QUARANTINED

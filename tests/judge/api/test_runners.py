@@ -118,6 +118,7 @@ def test_a_runner_whose_self_test_failed_gets_no_job(judge):
 
 def test_a_runner_in_quarantine_gets_no_job_until_an_organizer_reinstates_it(judge):
     shaky = judge.new_runner("shaky")
+    judge.hello()
     failing(judge, 3, "shaky", shaky)
     taken = judge.newcomer().submit()
     refused = claim(judge, shaky, taken["job_id"], "shaky")
@@ -139,6 +140,7 @@ def test_a_runner_in_quarantine_gets_no_job_until_an_organizer_reinstates_it(jud
 
 def test_a_self_test_after_a_rest_ends_a_quarantine_and_an_early_one_does_not(own_judge):
     with own_judge() as judge:
+        judge.new_runner("other")
         failing(judge, 3, "r1", judge.runner)
         assert judge.hello()["state"] == "quarantined"
         judge.clock.ahead += timedelta(seconds=61)
@@ -147,6 +149,17 @@ def test_a_self_test_after_a_rest_ends_a_quarantine_and_an_early_one_does_not(ow
         assert judge.hello()["state"] == "active"
         failing(judge, 3, "r1", judge.runner)
         assert judge.hello()["retest_s"] > 3_000
+
+
+def test_the_last_runner_keeps_its_jobs_and_everybody_sees_why_organizers_should_look(own_judge):
+    with own_judge() as judge:
+        failing(judge, 3, "r1", judge.runner)
+        assert judge.hello()["state"] == "active"
+        assert "no other runner" in runner(judge, "r1")["why"]
+        assert "Organizers, look at this runner: 3 jobs failed" in (
+            judge.connect().get(f"{judge.url}/runners").text
+        )
+        judge.claim(judge.newcomer().submit()["job_id"])
 
 
 def test_an_organizers_quarantine_is_for_an_organizer_to_end(own_judge):
