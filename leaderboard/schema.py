@@ -109,9 +109,8 @@ runners = Table(
     Column("first_seen_us", BigInteger, nullable=False),
     Column("last_seen_us", BigInteger, nullable=False),
     Column("isolation", Text, nullable=False),
-    Column(
-        "facts", Text, nullable=False
-    ),  # JSON object: reasons, environment, problems, self_test, lost_us
+    # JSON object: reasons, environment, problems, self_test, lost_us
+    Column("facts", Text, nullable=False),
     Column("doctor", Text),  # JSON object
     Column("state", Text, nullable=False),
     Column("since_us", BigInteger, nullable=False),
