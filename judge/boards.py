@@ -59,6 +59,7 @@ class Boards:
         self._latest_end: dict[Kind, tuple[int, int]] = {}
         self._practice: dict[tuple[Kind, datetime | None], tuple[Mark, tuple[Entry, ...]]] = {}
         self._ranked: dict[tuple[Kind, datetime | None], tuple[Mark, tuple[RankedEntry, ...]]] = {}
+        self._outcomes: dict[tuple[int, int], Outcome] = {}
         self._numbers: dict[tuple[int, int], RunNumbers | None] = {}
         self._lock = threading.Lock()
         store.on_end(self._note_end)
@@ -211,8 +212,22 @@ class Boards:
             return kept[1]
 
     def _runs(self, problem: Problem, device: str) -> tuple[JobRecord, ...]:
-        """The finished ranked jobs of a board."""
-        return self._store.finished(problem.id, device, Mode.RANKED)
+        """The finished ranked jobs of a board without their times, which are kept as numbers.
+
+        So of each outcome the long list of raw times is read from the store once.
+        """
+        found = self._store.finished(problem.id, device, Mode.RANKED, self._outcomes)
+        for outcome in (record.outcome for record in found):
+            if outcome is not None and (outcome.job_id, outcome.attempt) not in self._outcomes:
+                self._numbers_of(outcome, problem, device)
+                self._outcomes[outcome.job_id, outcome.attempt] = Outcome(
+                    outcome.job_id,
+                    outcome.attempt,
+                    outcome.verdict,
+                    message="",
+                    isolation=outcome.isolation,
+                )
+        return found
 
     def _numbers_of(self, outcome: Outcome, problem: Problem, device: str) -> RunNumbers | None:
         """The numbers of an outcome that the store has: it never changes, so they are made once."""

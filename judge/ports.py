@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from judge.enrolment import RunnerStore
@@ -216,8 +217,18 @@ class Store(RunnerStore, Protocol):
     ) -> tuple[Event, ...]:
         """In order of seq, those above `after`, not later than `until`."""
 
-    def finished(self, problem_id: str, device: str, mode: Mode) -> tuple[JobRecord, ...]:
-        """Done jobs of a board's problem, device and mode, by submission id; raw logs left out."""
+    def finished(
+        self,
+        problem_id: str,
+        device: str,
+        mode: Mode,
+        known: Mapping[tuple[int, int], Outcome] = MappingProxyType({}),
+    ) -> tuple[JobRecord, ...]:
+        """Done jobs of a board's problem, device and mode, by submission id; raw logs left out.
+
+        known: outcomes by job and attempt that the caller keeps, in whatever form: they are handed
+        back in their records, and not read again.
+        """
 
     # --- keeping
     def on_change(self, callback: Callable[[int], None]) -> None:

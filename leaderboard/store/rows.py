@@ -51,7 +51,7 @@ def outcome_of(body: str, log: bytes) -> Outcome:
     return replace(outcome, log=log.decode()) if log else outcome
 
 
-_COLUMNS = (
+_FACTS = (
     submissions.c.id.label("submission_id"),
     submissions.c.team_id,
     submissions.c.user_id,
@@ -70,30 +70,32 @@ _COLUMNS = (
         for column in jobs.c
         if column.name not in ("id", "submission_id", "team_id", "problem_id", "received_us")
     ),
-    outcomes.c.body.label("outcome_body"),
 )
 
-_FROM = (
+_JOBS = (
     jobs.join(submissions, jobs.c.submission_id == submissions.c.id)
     .join(teams, submissions.c.team_id == teams.c.id)
     .join(users, submissions.c.user_id == users.c.id)
-    .outerjoin(
-        outcomes,
-        # An attempt that was queued again has an outcome too, but it is not the job's.
-        and_(outcomes.c.job_id == jobs.c.id, outcomes.c.attempt == jobs.c.attempt, is_done),
-    )
+)
+_FROM = _JOBS.outerjoin(
+    outcomes,
+    # An attempt that was queued again has an outcome too, but it is not the job's.
+    and_(outcomes.c.job_id == jobs.c.id, outcomes.c.attempt == jobs.c.attempt, is_done),
 )
 
-records: Select[Any] = select(*_COLUMNS).select_from(_FROM)
+bare_records: Select[Any] = select(*_FACTS).select_from(_JOBS)
+"""Job records without their outcome."""
+
+records: Select[Any] = select(*_FACTS, outcomes.c.body.label("outcome_body")).select_from(_FROM)
 """Job records without the raw log of their outcome."""
 
 records_with_log: Select[Any] = records.add_columns(outcomes.c.log.label("outcome_log"))
 
 
 def record_of(row: Row[Any]) -> JobRecord:
-    """The record in a row of `records` or `records_with_log`."""
+    """The record in a row of `bare_records`, `records` or `records_with_log`."""
     facts = row._mapping
-    body = facts["outcome_body"]
+    body = facts.get("outcome_body")
     return JobRecord(
         submission=Submission(
             id=facts["submission_id"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
@@ -277,8 +278,14 @@ class SqlStore:
     ) -> tuple[Event, ...]:
         return self._read(lambda c: history.events_after(c, kinds, after, limit, until))
 
-    def finished(self, problem_id: str, device: str, mode: Mode) -> tuple[JobRecord, ...]:
-        return self._read(lambda c: submissions.finished(c, problem_id, device, mode))
+    def finished(
+        self,
+        problem_id: str,
+        device: str,
+        mode: Mode,
+        known: Mapping[tuple[int, int], Outcome] = MappingProxyType({}),
+    ) -> tuple[JobRecord, ...]:
+        return self._read(lambda c: submissions.finished(c, problem_id, device, mode, known))
 
     # --- keeping
 

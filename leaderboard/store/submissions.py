@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, func, insert, select, text
 
-from judge.model import JobState, Mode, Refusal, SourceFile, Submission
+from judge.model import JobState, Mode, Outcome, Refusal, SourceFile, Submission
 from judge.ports import StoreError
 from judge.records import JobRecord, NewSubmission
 from leaderboard import transitions
@@ -21,6 +22,7 @@ from leaderboard.schema import (
     is_done,
     is_unfinished,
     jobs,
+    outcomes,
     submissions,
     teams,
     to_us,
@@ -28,7 +30,18 @@ from leaderboard.schema import (
 )
 from leaderboard.store.history import note
 from leaderboard.store.prepared import Prepared
-from leaderboard.store.rows import MAX_ID, dump_json, record_of, records, records_with_log
+from leaderboard.store.rows import (
+    MAX_ID,
+    bare_records,
+    dump_json,
+    outcome_of,
+    record_of,
+    records,
+    records_with_log,
+)
+
+BATCH = 500
+"""Outcomes asked for in one query: a database takes so many parameters and no more."""
 
 # Columns of a job that differ from one new job to the next; the others start as told here.
 _NEW_JOB = {
@@ -192,15 +205,44 @@ def front(connection: Connection) -> tuple[JobRecord, ...]:
 
 
 def finished(
-    connection: Connection, problem_id: str, device: str, mode: Mode
+    connection: Connection,
+    problem_id: str,
+    device: str,
+    mode: Mode,
+    known: Mapping[tuple[int, int], Outcome],
 ) -> tuple[JobRecord, ...]:
-    query = records.where(
+    query = bare_records.where(
         is_done,
         jobs.c.problem_id == problem_id,
         jobs.c.device == device,
         jobs.c.mode == str(mode),
     ).order_by(jobs.c.submission_id)
-    return tuple(record_of(row) for row in connection.execute(query))
+    found = [record_of(row) for row in connection.execute(query)]
+    unknown = [key for key in map(_attempt, found) if key not in known]
+    read = _outcomes(connection, unknown)
+    return tuple(
+        replace(record, outcome=known.get(_attempt(record)) or read.get(_attempt(record)))
+        for record in found
+    )
+
+
+def _attempt(record: JobRecord) -> tuple[int, int]:
+    return record.job_id, record.attempt
+
+
+def _outcomes(
+    connection: Connection, wanted: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], Outcome]:
+    """The outcomes of some jobs' attempts, logs left out."""
+    read = {}
+    for start in range(0, len(wanted), BATCH):
+        batch = set(wanted[start : start + BATCH])
+        jobs_of_batch = [job_id for job_id, _ in batch]
+        query = select(outcomes.c.job_id, outcomes.c.attempt, outcomes.c.body)
+        for row in connection.execute(query.where(outcomes.c.job_id.in_(jobs_of_batch))):
+            if (row.job_id, row.attempt) in batch:
+                read[row.job_id, row.attempt] = outcome_of(row.body, b"")
+    return read
 
 
 def _over_quota(

@@ -63,6 +63,22 @@ def test_a_run_to_be_confirmed_is_queued_once_more_charged_and_without_an_outcom
     ]
 
 
+def test_outcomes_that_the_asker_knows_are_not_read_again(store: SqlStore, desk: Any) -> None:
+    confirmed, other = desk.submit(mode=Mode.RANKED), desk.submit(mode=Mode.RANKED)
+    confirming(desk, confirmed)
+    desk.claim(confirmed.job_id)
+    ended = [desk.finish(confirmed.job_id, 2)]
+    desk.claim(other.job_id)
+    ended.append(desk.finish(other.job_id, 1))
+    assert store.finished("topk", "cpu", Mode.RANKED) == tuple(ended)
+    kept = Outcome(confirmed.job_id, 2, Verdict.ACCEPTED, "kept")
+    first, second = store.finished("topk", "cpu", Mode.RANKED, {(confirmed.job_id, 2): kept})
+    assert first.outcome is kept
+    assert second == ended[1]
+    stale = {(confirmed.job_id, 1): kept}
+    assert store.finished("topk", "cpu", Mode.RANKED, stale) == tuple(ended)
+
+
 def test_a_run_that_nothing_was_charged_for_yet_is_charged_before_its_confirmation(
     store: SqlStore, desk: Any, ranked: JobRecord
 ) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from judge.catalog import load_problem
-from judge.model import JobState, Refusal
+from judge.model import JobState, Outcome, Refusal
 from judge.records import JobRecord
 from judge.release import release
-from leaderboard.store import SqlStore
+from leaderboard.store import SqlStore, submissions
 from tests.judge.test_ranked_views import ORGANIZER, TOPK, Desk
 from tests.ranked_runs import Made
 
@@ -39,6 +39,23 @@ def now(desk: Desk, record: JobRecord) -> JobRecord:
 
 def ranks(desk: Desk) -> list[int | None]:
     return [entry.rank for entry in desk.board().entries]
+
+
+def test_the_raw_times_of_a_run_are_read_once_however_often_its_board_moves(desk, monkeypatch):
+    read = []
+    real = submissions.outcome_of
+
+    def counting(body: str, log: bytes) -> Outcome:
+        found = real(body, log)
+        read.append(found.job_id)
+        return found
+
+    monkeypatch.setattr(submissions, "outcome_of", counting)
+    for name in ("Ada", "Bob", "Cleo", "Dan"):
+        desk.judge(desk.person(name), Made(2.0))
+        desk.board()
+    assert sorted(read) == [1, 2, 3, 4]
+    assert ranks(desk) == [1, 1, 1, 1]
 
 
 # --- a hold sticks to its kernel
