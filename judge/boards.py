@@ -6,7 +6,7 @@ What a ranked run's outcome leads to is decided here too, since it depends on th
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -24,6 +24,7 @@ from judge.model import (
     Ruling,
     Verdict,
 )
+from judge.past import Past
 from judge.ports import Store
 from judge.records import JobRecord
 from judge.wire import BoardBody, EntryBody, RankedBoardBody, RankedEntryBody, SpeedupBody
@@ -61,6 +62,7 @@ class Boards:
         self._ranked: dict[tuple[Kind, datetime | None], tuple[Mark, tuple[RankedEntry, ...]]] = {}
         self._outcomes: dict[tuple[int, int], Outcome] = {}
         self._numbers: dict[tuple[int, int], RunNumbers | None] = {}
+        self._past: Past | None = None
         self._lock = threading.Lock()
         store.on_end(self._note_end)
 
@@ -74,7 +76,7 @@ class Boards:
             latest = self._latest_end.get(kind)
             kept = self._practice.get((kind, until))
             if kept is None or kept[0] != latest:
-                finished = self._store.finished(*kind)
+                finished = self._at(until, kind, self._store.finished(*kind))
                 kept = (latest, standings(finished, problem, device, Mode.BENCHMARK, until))
                 self._practice[kind, until] = kept
         return BoardBody(
@@ -201,7 +203,7 @@ class Boards:
             kept = self._ranked.get((kind, until))
             if kept is None or kept[0] != latest:
                 entries = ranked_standings(
-                    self._runs(problem, device),
+                    self._at(until, kind, self._runs(problem, device)),
                     problem,
                     device,
                     until,
@@ -210,6 +212,16 @@ class Boards:
                 kept = (latest, entries)
                 self._ranked[kind, until] = kept
             return kept[1]
+
+    def _at(
+        self, until: datetime | None, kind: Kind, finished: Sequence[JobRecord]
+    ) -> Sequence[JobRecord]:
+        """Finished jobs of a board as they stood at `until`."""
+        if until is None:
+            return finished
+        if self._past is None or self._past.until != until:
+            self._past = Past(self._store, until)
+        return self._past.jobs(*kind, finished)
 
     def _runs(self, problem: Problem, device: str) -> tuple[JobRecord, ...]:
         """The finished ranked jobs of a board without their times, which are kept as numbers.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from judge.model import JobState, Outcome, Refusal
 from judge.records import JobRecord
 from judge.release import release
 from leaderboard.store import SqlStore, submissions
-from tests.judge.test_ranked_views import ORGANIZER, TOPK, Desk
+from tests.judge.test_ranked_views import FREEZE, ORGANIZER, TOPK, Desk
 from tests.ranked_runs import Made
 
 ONE, SLOWED = "1" * 64, Made(2.0, slowed=0.05)
@@ -156,3 +157,32 @@ def test_an_entry_that_was_confirmed_and_held_by_an_organizer_comes_back_as_it_w
     desk.store.moderate(record.submission.id, "looks odd", 0, desk.now)
     let_go(desk, record)
     assert desk.board(ORGANIZER).entries == before
+
+
+# --- a frozen board
+
+
+def test_what_organizers_hold_and_release_after_the_freeze_leaves_the_frozen_board_as_it_was(desk):
+    ada, bob, cleo = desk.person("Ada"), desk.person("Bob"), desk.person("Cleo")
+    shown = desk.judge(ada, Made(2.0))
+    released_before, _ = desk.run(desk.submit(cleo), Made(2.0))
+    released_before, _ = desk.run(released_before, SLOWED)
+    let_go(desk, released_before)
+    held, _ = desk.run(desk.submit(bob), Made(3.0, slowed=0.05))
+    desk.now = FREEZE
+    before = desk.board().entries
+    assert {entry.team: entry.rank for entry in before} == {"Cleo": 1, "Ada": 2, "Bob": None}
+    desk.now += timedelta(minutes=1)
+    desk.store.moderate(shown.submission.id, "looks odd", 0, desk.now)
+    desk.store.moderate(released_before.submission.id, "looks odd", 0, desk.now)
+    assert desk.board().entries == before
+    waiting = let_go(desk, held)
+    assert waiting.state is JobState.QUEUED
+    assert desk.board().entries == before
+    desk.run(waiting, Made(3.0))
+    assert desk.board().entries == before
+    assert [(e.team, e.rank) for e in desk.board(ORGANIZER).entries] == [
+        *(("Bob", 1), ("Ada", None), ("Cleo", None)),
+    ]
+    desk.views = type(desk)(desk.store, desk.problem, desk.now).views
+    assert desk.board().entries == before, "a server that starts again tells the same"
