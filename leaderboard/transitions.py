@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from judge.model import Block, JobState, Mode, Outcome, Refusal, Ruling, Verdict
 from judge.records import JobRecord
 from judge.rules import MAX_ATTEMPTS
-from judge.text import moment
 
 JUDGE_ITSELF = "the judge"
 """Stands for a runner where the server ends a job by itself."""
@@ -264,27 +263,6 @@ def give_up(record: JobRecord, why: str, now: datetime) -> Change | Refusal:
     )
 
 
-def over_quota(filler: datetime | None, count: int, per_s: int, mode: Mode) -> Refusal | None:
-    """Why no further job fits, or None if one does.
-
-    filler: receipt time of the `count`-th newest job that counts in the window that ends now: the one
-    that fills the quota, and the first to leave it again. None where there are fewer.
-    """
-    if count < 1:
-        return Refusal("quota_exceeded", f"This contest takes no {mode} submissions.", 429)
-    if filler is None:
-        return None
-    frees_at = filler + timedelta(seconds=per_s)
-    if frees_at.microsecond:  # named in whole seconds, and never too early
-        frees_at = frees_at.replace(microsecond=0) + timedelta(seconds=1)
-    return Refusal(
-        "quota_exceeded",
-        f"Your team has used its {count} {mode} submissions per {_span(per_s)}. "
-        f"The next slot frees at {moment(frees_at)}.",
-        429,
-    )
-
-
 def _lease_ran_out(record: JobRecord, now: datetime) -> bool:
     return record.lease_until is None or record.lease_until <= now
 
@@ -355,10 +333,3 @@ def _end_lost(record: JobRecord) -> Change:
     )
     ended = _finished(record, Verdict.JUDGE_ERROR, LOST_FOR_GOOD)
     return Change((*_refund(record), ended), outcome)
-
-
-def _span(seconds: int) -> str:
-    for size, word in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
-        if seconds % size == 0:
-            return word if seconds == size else f"{seconds // size} {word}s"
-    raise AssertionError("every whole number of seconds is a multiple of one second")

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Select, bindparam, func, insert, select, text
 from judge.model import JobState, Mode, Outcome, Refusal, SourceFile, Submission
 from judge.ports import StoreError
 from judge.records import JobRecord, NewSubmission
-from leaderboard import transitions
+from leaderboard.quotas import over_quota
 from leaderboard.schema import (
     blobs,
     counts_for_quota,
@@ -252,7 +252,7 @@ def _over_quota(
     asked = {"team": new.team_id, "asked_mode": str(new.mode), "since": since}
     filler_us = _COUNTED.run(connection, {**asked, "newer": max(0, count - 1)})
     filler = None if filler_us is None else from_us(filler_us)
-    return transitions.over_quota(filler, count, per_s, new.mode)
+    return over_quota(filler, count, per_s, new.mode)
 
 
 def _keep_files(connection: Connection, kept: tuple[SourceFile, ...]) -> str:

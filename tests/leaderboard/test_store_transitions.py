@@ -10,6 +10,7 @@ import pytest
 from judge.model import JobState, Mode, Outcome, Refusal, Ruling, Submission, Verdict
 from judge.records import JobRecord
 from leaderboard import transitions
+from leaderboard.quotas import over_quota
 from leaderboard.transitions import Change, Happened, Stand, stand_after
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -139,7 +140,7 @@ def test_the_fold_passes_over_what_says_nothing_of_the_job() -> None:
     [(1, "second"), (90, "90 seconds"), (60, "minute"), (7200, "2 hours"), (86_400, "day")],
 )
 def test_a_quota_refusal_says_the_limit_and_when_it_frees(per_s: int, span: str) -> None:
-    refusal = transitions.over_quota(NOW, 5, per_s, Mode.BENCHMARK)
+    refusal = over_quota(NOW, 5, per_s, Mode.BENCHMARK)
     assert refusal is not None
     frees = f"{NOW + timedelta(seconds=per_s):%Y-%m-%d %H:%M:%S} UTC"
     assert refusal.detail == (
@@ -149,4 +150,4 @@ def test_a_quota_refusal_says_the_limit_and_when_it_frees(per_s: int, span: str)
 
 
 def test_a_quota_that_is_not_filled_refuses_nothing() -> None:
-    assert transitions.over_quota(None, 5, 60, Mode.TEST) is None
+    assert over_quota(None, 5, 60, Mode.TEST) is None
