@@ -12,6 +12,7 @@ from judge.cli.talk import WrongUse, answer, json_of, print_json, say, show, tab
 from judge.cli.tokens import list_tokens, revoke
 from judge.model import Role
 from judge.text import moment
+from judge.wire import SubmissionBody
 
 commands = typer.Typer(no_args_is_help=True, help="Run the contest (needs an organizer's token).")
 
@@ -95,13 +96,22 @@ def release(
     token: Token = None,
     as_json: Json = False,
 ) -> None:
-    """Let a held submission go back to its board."""
+    """Let a held submission go back to its board, or first to the run that confirms it."""
     with connect(server, token) as client:
         body = client.release(submission)
     if as_json:
         print_json(body)
         return
-    answer(f"submission {submission} released")
+    answer(release_line(body))
+
+
+def release_line(body: SubmissionBody) -> str:
+    """What a release came to."""
+    if body.held:
+        return f"submission {body.id} is still held: {body.hold}"
+    if body.confirming:
+        return f"submission {body.id} released: a second run must confirm it, and that alone counts"
+    return f"submission {body.id} released"
 
 
 @commands.command()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from judge.cli.admin import release_line
 from judge.cli.render import closing_lines, stage_line, verdict_line
 from judge.model import JobState, Mode, Verdict
 from judge.wire import (
@@ -65,6 +66,13 @@ def test_a_confirmation_run_is_told_queued_and_running() -> None:
     steps = ProgressBody(stage="timing", done=3, total=8)
     busy = waiting.model_copy(update={"state": JobState.RUNNING, "progress": steps})
     assert stage_line(busy) == "a confirmation run is running: timing 3/8"
+
+
+def test_an_organizer_is_told_what_a_release_came_to() -> None:
+    assert release_line(ended(id=7)) == "submission 7 released"
+    assert "still held: odd" in release_line(ended(held=True, hold="odd"))
+    waiting = ended(state=JobState.QUEUED, verdict=None, ranked=None, confirming=True)
+    assert "must confirm it" in release_line(waiting)
 
 
 def test_a_held_submission_says_why() -> None:
