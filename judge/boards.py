@@ -262,7 +262,7 @@ def heading_of(problem: Problem, device: str) -> str:
     return (
         f"Ranked: how many times as fast as {baseline}. Time per call on {device}, geometric mean over "
         f"the cases ({workload}), {100 * CONFIDENCE:g} % intervals over box pairs. Kernels "
-        "that these cannot tell apart share a band and its rank."
+        "that these cannot tell from the best of them share a band and its rank."
     )
 
 
