@@ -134,13 +134,17 @@ def custom_kernel(data):
 
 def test_done_said_before_the_output_is_complete_is_found_out(make_line: MakeLine) -> None:
     hasty = """
-import __main__
-serve_calls = __main__.serve_calls
+import sys
+frame = sys._getframe()
+while "serve_calls" not in frame.f_globals:
+    frame = frame.f_back
+harness = frame.f_globals
+serve_calls = harness["serve_calls"]
 def spy(case, memory, *rest):
     global shared
     shared = memory
     return serve_calls(case, memory, *rest)
-__main__.serve_calls = spy
+harness["serve_calls"] = spy
 def custom_kernel(data):
     x, y = data
     shared.words[0] = shared.go[0]

@@ -18,18 +18,23 @@ def custom_kernel(data):
 
 # A submission that has found the harness's own objects.
 INSIDER = """
-import __main__, socket, time, torch
+import socket, time, torch
+import sys
+frame = sys._getframe()
+while "serve_calls" not in frame.f_globals:
+    frame = frame.f_back
+harness = frame.f_globals
 def honest(data):
     x, factor, y, positive = data
     torch.mul(x, factor, out=y)
     positive[0] = (y > 0).sum()
     return y, positive
-original = __main__.serve_calls
+original = harness["serve_calls"]
 def spy(case, memory, *rest):
     global shared
     shared = memory
     return original(case, memory, *rest)
-__main__.serve_calls = spy
+harness["serve_calls"] = spy
 """
 
 ACCEPTED = {
