@@ -64,7 +64,11 @@ def test_a_machine_is_measured_and_its_figures_kept(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_interrupted_measuring_keeps_nothing_and_leaves_no_box(tmp_path: Path) -> None:
     with subprocess.Popen(
-        _doctor("--timing", "--state-dir", str(tmp_path)), stderr=subprocess.PIPE, text=True
+        _doctor("--timing", "--state-dir", str(tmp_path)),
+        stderr=subprocess.PIPE,
+        text=True,
+        # Tests that run in the background have it ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as doctor:
         assert doctor.stderr is not None
         for line in doctor.stderr:

@@ -263,7 +263,7 @@ def test_no_evaluator_is_held_to_hang_while_a_ranked_run_keeps_to_its_own_ceilin
 def test_an_evaluator_that_hangs_costs_a_judge_error_at_the_ceiling(
     worker: Worker, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runners.worker.ceiling_s", lambda limits: 1.0)
+    monkeypatch.setattr("runners.worker.ceiling_s", lambda limits, mode: 1.0)
     desk.lease = lease("honest.py")
     os.kill(evaluator_pid(), signal.SIGSTOP)
     worker.answer(5)

@@ -62,7 +62,8 @@ def judged(link: EvaluatorLink, path: Path, mode: Mode) -> Outcome:
     folder = FOLDERS[path.relative_to(PROBLEMS).parts[0]]
     files = Unpacked((SourceFile(path.name, path.read_bytes()),), main=path.name)
     job = local_job(LocalSubmission(folder, files, mode, folder.problem.devices[0]))
-    outcome = link.evaluate(job, ceiling_s(folder.problem.limits), lambda *_: None, lambda: False)
+    ceiling = ceiling_s(folder.problem.limits, job.mode)
+    outcome = link.evaluate(job, ceiling, lambda *_: None, lambda: False)
     assert outcome is not None
     return outcome
 
