@@ -203,11 +203,12 @@ class _Run:
             results = (*outcome.results, *passed)
             return replace(outcome, results=results, message=f"All {len(results)} cases passed.")
         case = None if failed.case is None else timed[failed.case]
+        row = () if case is None else (failed_case(case, failed.failure),)
         return replace(
             outcome,
             verdict=failed.failure.verdict,
             message=sentence_of(failed.failure, case, met_secrets=True),
-            results=(*outcome.results, *(failed_case(c, failed.failure) for c in (case,) if c)),
+            results=(*outcome.results, *row),
         )
 
     def _comparison(self) -> Comparison:
