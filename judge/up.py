@@ -24,7 +24,7 @@ import typer
 from pydantic import ValidationError
 
 from judge.app import FAULTS, first_organizer_token
-from judge.cli.problems import board_lines
+from judge.cli.problems import board_lines, boards_of
 from judge.cli.talk import Exit, WrongUse, answer, say
 from judge.examples import DEVICE, run_examples
 from judge.house import House
@@ -229,8 +229,9 @@ def _examples(house: House, again: bool, on_news: Callable[[], None]) -> Exit:
         answer(f"contest  {contest.title}: {', '.join(p.id for p in problems)}")
         fine = run_examples(client, house.settings.problems_dir, problems, again, on_news)
         for ref in client.boards():
-            answer("")
-            board_lines(client.board(ref.problem, ref.device))
+            for board in boards_of(client, ref.problem, ref.device, None):
+                answer("")
+                board_lines(board)
     return Exit.ACCEPTED if fine else Exit.NOT_ACCEPTED
 
 

@@ -112,6 +112,9 @@ def test_a_newcomer_is_judged_by_what_the_first_start_prints_and_a_second_start_
     said = first.said()
     assert said.count("organizer  kj_") == 1
     assert re.search(r"baseline_torch\.py: accepted", said)
+    # A machine too noisy to rank says so; else the ranked board leads, with the example on it.
+    noisy = "ranked: unstable timing" in said
+    assert noisy or said.index("Ranked: how many times as fast") < said.index("Practice, not")
 
     again = up()
     assert again.status(30) == 0
